@@ -1,8 +1,9 @@
 //! In-place unpacking: the functions that the generated code for frequent commands calls.
 //!
-//! A record already is the image of its call, with ids for handles and offsets for pointers. First everything is
-//! checked, as strictly as `check` does. Then handles replace ids and addresses replace offsets. If the record has
-//! anything unusual, for instance a chain, it is left unchanged, and the walkers check and unpack it.
+//! The body of a record has the layout of the C parameters, with ids instead of handles and offsets instead of pointers
+//! (an *image*). First, the code checks the whole record, as strictly as `check` of `record`. Then handles replace ids,
+//! and addresses replace offsets. If the record has anything unusual, for example a `pNext` chain, it stays unchanged,
+//! and the general code checks and unpacks it (`check`, `unpack`).
 
 use lavascope_abi::{HandleType, ObjectId, Pod, Ptr};
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
@@ -11,7 +12,7 @@ use crate::unpack::{HandleResolver, opaque_address};
 
 pub use crate::generated::in_place::unpacker_for;
 
-/// Converts a record into C memory in place. Returns false and changes nothing if only the walkers can do it.
+/// Converts a record into C memory in place. Returns false and changes nothing if only `unpack` can do it.
 pub type UnpackInPlace<H> = fn(&mut [u64], &H) -> bool;
 
 /// Parameters or a structure that can be unpacked in place.
@@ -67,7 +68,7 @@ pub(crate) struct InPlaceChecker<'a> {
 impl InPlaceChecker<'_> {
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
-        debug_assert!(at.is_multiple_of(8) && at < self.cursor, "what is looked at was claimed");
+        debug_assert!(at.is_multiple_of(8) && at < self.cursor, "only claimed words are read");
         // SAFETY: by the contract of `InPlaceImage`, `at` is in an image or in a block that it got. `block` and
         // `unpack_record` return only blocks and images that end before the cursor, which is never after the end of the
         // words.

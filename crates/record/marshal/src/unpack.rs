@@ -159,14 +159,14 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         if self.translates() && pass == WalkPass::Enter {
             self.translate(frame.layout, frame.base, to);
         }
-        frame.layout.fixups.iter().try_for_each(|it| self.work(frame, to, it, pass))
+        frame.layout.fixups.iter().try_for_each(|it| self.fix_up(frame, to, it, pass))
     }
 
-    /// `to` is the address of the structure in the arena.
-    fn work(&mut self, frame: &StructFrame<'_>, to: *mut u8, work: &Fixup, pass: WalkPass) -> UnpackResult {
-        let from = frame.base + u64::from(work.at());
-        let slot = to.wrapping_add(work.at() as usize);
-        match work {
+    /// Replaces a handle, a pointer or the like in a copied structure. `to` is the address of the structure in the arena.
+    fn fix_up(&mut self, frame: &StructFrame<'_>, to: *mut u8, fixup: &Fixup, pass: WalkPass) -> UnpackResult {
+        let from = frame.base + u64::from(fixup.at());
+        let slot = to.wrapping_add(fixup.at() as usize);
+        match fixup {
             Fixup::Chain { .. } => return self.chain(frame, from, slot, pass),
             Fixup::Pointer { pointer, .. } => return self.pointer(frame, from, slot, pointer, pass, 0),
             _ if pass == WalkPass::Skeleton => {}
@@ -181,8 +181,8 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             Fixup::Select { selector, cases, .. } => {
                 let value = self.memory.read_field(frame.base, *selector).unwrap_or(0) as i32;
                 let case = cases.iter().find(|it| it.values.contains(&i64::from(value)));
-                let work = case.map_or(&[][..], |it| it.fixups);
-                return work.iter().try_for_each(|it| self.work(frame, to, it, pass));
+                let fixups = case.map_or(&[][..], |it| it.fixups);
+                return fixups.iter().try_for_each(|it| self.fix_up(frame, to, it, pass));
             }
         }
         Ok(())
@@ -285,8 +285,8 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         if self.translates() && pass == WalkPass::Enter {
             self.translate(layout, base, block);
         }
-        for work in layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if *at == NEXT_AT)) {
-            self.work(&inner, block, work, pass)?;
+        for fixup in layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if *at == NEXT_AT)) {
+            self.fix_up(&inner, block, fixup, pass)?;
         }
         Ok(Some(block))
     }

@@ -31,7 +31,7 @@ struct Chunk {
     heap: Option<HeapChunk>,
     /// The next chunk. Set after the last word of this one was committed.
     next: OnceLock<Arc<Chunk>>,
-    wake: Arc<StreamControl>,
+    control: Arc<StreamControl>,
 }
 
 /// What all queues of a process share: the number of words in flight, and the reader to wake.
@@ -47,8 +47,8 @@ pub struct StreamControl {
     /// another thread frees would come back cold or not at all.
     spare: Mutex<VecDeque<HeapChunk>>,
     reader: Mutex<Option<std::thread::Thread>>,
-    /// Where chunks are allocated. With a storage, each record also has its time. Takes effect with the next call of
-    /// each thread.
+    /// The storage in which chunks are allocated; none means the heap. With a storage, each record also has its time. A
+    /// change takes effect with the next call of each thread.
     storage: Mutex<Option<Arc<dyn ChunkStorage>>>,
     /// Counts changes of `storage`. Relaxed, because `storage` itself is behind a lock.
     storage_changes: AtomicU32,
@@ -80,9 +80,9 @@ impl StreamControl {
         (self.waits.load(Ordering::Relaxed), time)
     }
 
-    /// Sets the storage of new chunks; a record in a storage follows a word with its time. None goes back to the heap.
-    pub fn set_storage(&self, room: Option<Arc<dyn ChunkStorage>>) {
-        *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = room;
+    /// Sets the storage of new chunks; none means the heap. In a storage, a word with the time precedes each record.
+    pub fn set_storage(&self, storage: Option<Arc<dyn ChunkStorage>>) {
+        *self.storage.lock().unwrap_or_else(PoisonError::into_inner) = storage;
         self.storage_changes.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -140,19 +140,19 @@ impl StreamControl {
 }
 
 impl Chunk {
-    fn new(count: usize, stream: u32, position: u64, wake: &Arc<StreamControl>) -> Arc<Chunk> {
-        wake.words.fetch_add(count, Ordering::Relaxed);
-        let room = wake.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let (next, wake) = (OnceLock::new(), Arc::clone(wake));
-        if let Some(space) = room.as_ref().and_then(|it| it.claim(stream, position, count)) {
-            return Arc::new(Chunk { space: Some(space), storage: room, heap: None, next, wake });
+    fn new(count: usize, stream: u32, position: u64, control: &Arc<StreamControl>) -> Arc<Chunk> {
+        control.words.fetch_add(count, Ordering::Relaxed);
+        let storage = control.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let (next, control) = (OnceLock::new(), Arc::clone(control));
+        if let Some(space) = storage.as_ref().and_then(|it| it.claim(stream, position, count)) {
+            return Arc::new(Chunk { space: Some(space), storage, heap: None, next, control });
         }
-        let spare = if count == WORDS_PER_CHUNK { wake.spare().pop_front() } else { None };
+        let spare = if count == WORDS_PER_CHUNK { control.spare().pop_front() } else { None };
         let heap = spare.unwrap_or_else(|| HeapChunk::new(count));
         // SAFETY: the heap is new, or `Chunk::drop` put it among the spare ones after it took its space. The chunk keeps
         // it until it drops the space.
         let space = unsafe { heap.space() };
-        Arc::new(Chunk { space: Some(space), storage: None, heap: Some(heap), next, wake })
+        Arc::new(Chunk { space: Some(space), storage: None, heap: Some(heap), next, control })
     }
 
     #[inline(always)]
@@ -169,11 +169,11 @@ impl Chunk {
 impl Drop for Chunk {
     fn drop(&mut self) {
         let Some(space) = self.space.take() else { return };
-        self.wake.words.fetch_sub(space.len(), Ordering::Relaxed);
-        if let Some(room) = self.storage.take() {
-            room.release(space);
+        self.control.words.fetch_sub(space.len(), Ordering::Relaxed);
+        if let Some(storage) = self.storage.take() {
+            storage.release(space);
         } else if let Some(heap) = self.heap.take().filter(|_| space.len() == WORDS_PER_CHUNK) {
-            let mut spare = self.wake.spare();
+            let mut spare = self.control.spare();
             if spare.len() < SPARE_MAX {
                 spare.push_back(heap);
             }
@@ -187,9 +187,9 @@ impl Drop for Chunk {
 }
 
 /// Creates the queue of a stream.
-pub fn chunk_queue(stream: u32, wake: &Arc<StreamControl>) -> (Producer, Consumer) {
-    let changes = wake.storage_changes.load(Ordering::Relaxed);
-    let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, wake);
+pub fn chunk_queue(stream: u32, control: &Arc<StreamControl>) -> (Producer, Consumer) {
+    let changes = control.storage_changes.load(Ordering::Relaxed);
+    let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, control);
     let is_timed = chunk.storage.is_some();
     let producer =
         Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
@@ -214,7 +214,7 @@ impl Producer {
     /// Begins a call: applies a change of the storage.
     #[inline(always)]
     pub fn begin(&mut self) {
-        let changes = self.chunk.wake.storage_changes.load(Ordering::Relaxed);
+        let changes = self.chunk.control.storage_changes.load(Ordering::Relaxed);
         if changes != self.storage_changes {
             self.storage_changes = changes;
             self.next_chunk(0);
@@ -272,9 +272,9 @@ impl Producer {
 
     #[cold]
     fn next_chunk(&mut self, words: usize) {
-        self.chunk.wake.wait_for_capacity();
+        self.chunk.control.wait_for_capacity();
         let position = self.position + self.at as u64;
-        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.wake);
+        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.control);
         let _ = self.chunk.next.set(Arc::clone(&next));
         let is_timed = next.storage.is_some();
         *self = Producer { chunk: next, at: 0, position, is_timed, ..*self };

@@ -162,14 +162,14 @@ impl StreamThreads {
     }
 
     /// Registers a thread at its first call.
-    pub fn register(&self, wake: &Arc<StreamControl>) -> StreamThread {
+    pub fn register(&self, control: &Arc<StreamControl>) -> StreamThread {
         if let Some(thread) = lock(&self.idle).pop() {
             return thread;
         }
         let mut list = lock(&self.list);
         // No thread has number zero, so no edge is the word zero.
         let number = list.len() as u32 + 1;
-        let (producer, consumer) = chunk_queue(number, wake);
+        let (producer, consumer) = chunk_queue(number, control);
         let shared =
             Arc::new(ThreadShared { number, progress: ThreadProgress::new(), consumer: Mutex::new(Some(consumer)) });
         list.push(Arc::clone(&shared));

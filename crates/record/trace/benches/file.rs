@@ -60,7 +60,7 @@ impl CallGenerator {
         let span = self.ends[thread]..self.ends[thread] + record.len() as u64 + 1;
         self.ends[thread] = span.end;
         self.time += 20 + (self.rng.next_u64() >> 33) % 30;
-        recorder.record(StreamRecord { stream: 1 + thread as u32, span, time: self.time, record }, give);
+        recorder.add_record(StreamRecord { stream: 1 + thread as u32, span, time: self.time, record }, give);
     }
 }
 

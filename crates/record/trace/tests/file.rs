@@ -77,8 +77,9 @@ fn blocks(calls: &[TestRecord]) -> (Vec<RawBlock>, TraceRecorder) {
         let end = ends.entry(*stream).or_default();
         let span = *end..*end + record.len() as u64 + 1;
         *end = span.end;
-        recorder
-            .record(StreamRecord { stream: *stream, span, time: *time, record }, &mut |raw_block| all.push(raw_block));
+        recorder.add_record(StreamRecord { stream: *stream, span, time: *time, record }, &mut |raw_block| {
+            all.push(raw_block)
+        });
     }
     recorder.flush(&mut |raw_block| all.push(raw_block));
     (all, recorder)

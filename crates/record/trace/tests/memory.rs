@@ -17,8 +17,9 @@ fn file(all: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
         let record = writing.finish(at as u64 + 1, &[]);
         let span = end..end + record.len() as u64 + 1;
         end = span.end;
-        recorder
-            .record(StreamRecord { stream: 1, span, time: at as u64, record }, &mut |raw_block| blocks.push(raw_block));
+        recorder.add_record(StreamRecord { stream: 1, span, time: at as u64, record }, &mut |raw_block| {
+            blocks.push(raw_block)
+        });
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");

@@ -68,7 +68,7 @@ fn numbers_of_another_time_are_read_by_names() {
         record[0] += 1 << 32;
         record[2] += HANDLES << 56;
         let span = (call - 1) * 6..call * 6;
-        recorder.record(StreamRecord { stream: 1, span, time: call, record: &record }, &mut |raw_block| {
+        recorder.add_record(StreamRecord { stream: 1, span, time: call, record: &record }, &mut |raw_block| {
             blocks.push(raw_block)
         });
     }

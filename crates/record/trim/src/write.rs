@@ -144,7 +144,7 @@ impl<W: Write> TrimOutput<W> {
         let span = *position..*position + record.len() as u64 + 1;
         *position = span.end;
         let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
-        recorder.record(recorded, &mut |raw_block| {
+        recorder.add_record(recorded, &mut |raw_block| {
             if let Err(error) = writer.write(raw_block.compress(Codec::Zstd)) {
                 failed.get_or_insert(error);
             }

@@ -10,7 +10,7 @@ use lavascope_sync_ir::{
 
 use crate::shader::interface::Reflect;
 
-/// The call that caused an event.
+/// The call of which the listener is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallSource {
     pub command: ApiCommand,
@@ -19,7 +19,7 @@ pub struct CallSource {
     pub call: u64,
 }
 
-/// The device, and the call that caused an event on it.
+/// A device, and the call of which its listener is notified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceCall {
     pub device: ObjectId,

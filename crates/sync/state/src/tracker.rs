@@ -32,7 +32,7 @@ pub struct Tracker<L> {
     /// The device and the id of each queue.
     queues: Slab<(u64, QueueId)>,
     /// `VkQueueFlags` of the queue families of each physical device, as far as the application queried them.
-    families: FxHashMap<u64, Vec<u32>>,
+    queue_family_flags: FxHashMap<u64, Vec<u32>>,
     /// Calls that have not returned yet, by thread.
     pending: FxHashMap<u32, Vec<u64>>,
     untracked: BTreeMap<Untracked, u64>,
@@ -59,7 +59,7 @@ impl<L: Listener> Tracker<L> {
             devices: Slab::default(),
             command_buffer_devices: Slab::default(),
             queues: Slab::default(),
-            families: FxHashMap::default(),
+            queue_family_flags: FxHashMap::default(),
             pending: FxHashMap::default(),
             untracked: BTreeMap::new(),
             reflect,
@@ -203,9 +203,9 @@ impl<L: Listener> Tracker<L> {
         device.cancel_command(first_handle(record), out);
     }
 
-    fn track(&mut self, thread: u32, record: Record<'_>, family: CommandFamily, event: TrackedCall<'_>) -> bool {
+    fn track(&mut self, thread: u32, record: Record<'_>, family: CommandFamily, tracked: TrackedCall<'_>) -> bool {
         if family == CommandFamily::Device {
-            return self.track_devices(thread, record, event);
+            return self.track_devices(thread, record, tracked);
         }
         let handle = self.device_of(record);
         let Tracker {
@@ -239,7 +239,7 @@ impl<L: Listener> Tracker<L> {
             possible_reads: Vec::new(),
             at,
         };
-        let is_tracked = track_in_device(device, queues, record, (family, event), out);
+        let is_tracked = track_in_device(device, queues, record, (family, tracked), out);
         if family == CommandFamily::CommandBuffer {
             for buffer in device.allocated_command_buffers.drain(..) {
                 self.command_buffer_devices.insert(buffer, handle);
@@ -254,15 +254,15 @@ impl<L: Listener> Tracker<L> {
     /// Creation and destruction of devices and their queues.
     #[cold]
     #[inline(never)]
-    fn track_devices(&mut self, thread: u32, record: Record<'_>, event: TrackedCall<'_>) -> bool {
+    fn track_devices(&mut self, thread: u32, record: Record<'_>, tracked: TrackedCall<'_>) -> bool {
         self.change_count += 1;
-        match (event.call, event.outcome) {
+        match (tracked.call, tracked.outcome) {
             (
                 Call::GetPhysicalDeviceQueueFamilyProperties(params),
                 Some(Outcome::GetPhysicalDeviceQueueFamilyProperties(done)),
             ) => {
                 let flags = done.p_queue_family_properties().iter().map(|it| it.queue_flags.0);
-                self.set_families(params.physical_device, flags.collect());
+                self.set_queue_family_flags(params.physical_device, flags.collect());
             }
             (
                 Call::GetPhysicalDeviceQueueFamilyProperties2(params),
@@ -270,7 +270,7 @@ impl<L: Listener> Tracker<L> {
             ) => {
                 let families = done.p_queue_family_properties();
                 let flags = families.iter().map(|it| it.queue_family_properties.queue_flags.0);
-                self.set_families(params.physical_device, flags.collect());
+                self.set_queue_family_flags(params.physical_device, flags.collect());
             }
             (Call::CreateDevice(params), Some(Outcome::CreateDevice(made))) => {
                 if let (Some(info), Some(device)) = (params.p_create_info(), made.p_device()) {
@@ -301,9 +301,9 @@ impl<L: Listener> Tracker<L> {
         true
     }
 
-    fn set_families(&mut self, physical: vk::PhysicalDevice, flags: Vec<u32>) {
+    fn set_queue_family_flags(&mut self, physical: vk::PhysicalDevice, flags: Vec<u32>) {
         if !flags.is_empty() {
-            self.families.insert(physical.0, flags);
+            self.queue_family_flags.insert(physical.0, flags);
         }
     }
 
@@ -321,7 +321,7 @@ impl<L: Listener> Tracker<L> {
             host_write_coverage: self.host_write_coverage,
             ..TrackedDevice::default()
         };
-        let families = self.families.get(&physical.0).map_or(&[][..], Vec::as_slice);
+        let families = self.queue_family_flags.get(&physical.0).map_or(&[][..], Vec::as_slice);
         for p_queue_create_info in info.p_queue_create_infos().iter() {
             let flags = families.get(p_queue_create_info.queue_family_index as usize).copied().unwrap_or(FLAGS_UNKNOWN);
             device.queues.add(p_queue_create_info.queue_family_index, p_queue_create_info.queue_count, flags);
@@ -378,45 +378,45 @@ fn track_in_device(
     device: &mut TrackedDevice,
     queues: &Slab<(u64, QueueId)>,
     record: Record<'_>,
-    (family, event): (CommandFamily, TrackedCall<'_>),
+    (family, tracked): (CommandFamily, TrackedCall<'_>),
     out: &mut TrackerOutput<'_>,
 ) -> bool {
     match family {
         CommandFamily::Device => false,
-        CommandFamily::Memory => device.track_memory(event, out),
-        CommandFamily::Image => device.track_resources(event, out),
-        CommandFamily::CommandBuffer => device.track_command_buffers(event, out),
-        CommandFamily::Copy => device.track_copies(event, out),
-        CommandFamily::Barrier => device.track_barriers(event, out),
-        CommandFamily::Sync => device.track_sync_objects(event, out),
+        CommandFamily::Memory => device.track_memory(tracked, out),
+        CommandFamily::Image => device.track_resources(tracked, out),
+        CommandFamily::CommandBuffer => device.track_command_buffers(tracked, out),
+        CommandFamily::Copy => device.track_copies(tracked, out),
+        CommandFamily::Barrier => device.track_barriers(tracked, out),
+        CommandFamily::Sync => device.track_sync_objects(tracked, out),
         CommandFamily::Queue => match queues.get(first_handle(record)) {
-            Some(queue) => device.track_queue(queue.1, event, out),
+            Some(queue) => device.track_queue(queue.1, tracked, out),
             None => {
                 out.report_untracked("a queue that nobody asked for");
                 true
             }
         },
-        CommandFamily::Swapchain => device.track_swapchains(event, out),
-        CommandFamily::RenderPass => device.track_render_passes(event, out),
-        CommandFamily::Rendering => device.track_rendering(event, out),
-        CommandFamily::Pipeline => device.track_pipelines(event, out),
-        CommandFamily::Descriptor => device.track_descriptors(event, out),
-        CommandFamily::DescriptorMemory => device.track_descriptor_buffers(event, out),
-        CommandFamily::Bind => device.track_binds(event, out),
-        CommandFamily::Draw => device.track_draws(event, out),
-        CommandFamily::Query => device.track_queries(event, out),
-        CommandFamily::Ray => device.track_acceleration_structures(event, out),
-        CommandFamily::RayNv => device.track_ray_tracing_nv(event, out),
-        CommandFamily::Micromap => device.track_micromaps(event, out),
-        CommandFamily::HostBuild => device.track_host_builds(event, out),
-        CommandFamily::Address => device.track_addresses(event, out),
-        CommandFamily::HostCopy => device.track_host_copies(event, out),
-        CommandFamily::Video => device.track_video(event, out),
-        CommandFamily::External => device.track_external_sync(event, out),
-        CommandFamily::Tensor => device.track_tensors(event, out),
-        CommandFamily::OpticalFlow => device.track_optical_flow(event, out),
-        CommandFamily::Generated => device.track_generated_commands(event, out),
-        CommandFamily::Indirect => device.track_indirect_memory(event, out),
+        CommandFamily::Swapchain => device.track_swapchains(tracked, out),
+        CommandFamily::RenderPass => device.track_render_passes(tracked, out),
+        CommandFamily::Rendering => device.track_rendering(tracked, out),
+        CommandFamily::Pipeline => device.track_pipelines(tracked, out),
+        CommandFamily::Descriptor => device.track_descriptors(tracked, out),
+        CommandFamily::DescriptorMemory => device.track_descriptor_buffers(tracked, out),
+        CommandFamily::Bind => device.track_binds(tracked, out),
+        CommandFamily::Draw => device.track_draws(tracked, out),
+        CommandFamily::Query => device.track_queries(tracked, out),
+        CommandFamily::Ray => device.track_acceleration_structures(tracked, out),
+        CommandFamily::RayNv => device.track_ray_tracing_nv(tracked, out),
+        CommandFamily::Micromap => device.track_micromaps(tracked, out),
+        CommandFamily::HostBuild => device.track_host_builds(tracked, out),
+        CommandFamily::Address => device.track_addresses(tracked, out),
+        CommandFamily::HostCopy => device.track_host_copies(tracked, out),
+        CommandFamily::Video => device.track_video(tracked, out),
+        CommandFamily::External => device.track_external_sync(tracked, out),
+        CommandFamily::Tensor => device.track_tensors(tracked, out),
+        CommandFamily::OpticalFlow => device.track_optical_flow(tracked, out),
+        CommandFamily::Generated => device.track_generated_commands(tracked, out),
+        CommandFamily::Indirect => device.track_indirect_memory(tracked, out),
     }
 }
 

@@ -35,19 +35,19 @@ pub(crate) struct ValidatedDevice {
     pub(crate) submits: u64,
     /// Presentations so far.
     pub(crate) frames: u64,
-    /// The same and presentations, by queue.
+    /// Submissions and presentations so far, by queue.
     queue_submits: FxHashMap<QueueId, u64>,
-    /// Objects that nothing speaks of any more.
+    /// Objects that no finding can name any more.
     pub(crate) forgotten_objects: Vec<ObjectId>,
     /// Whether blocked submissions are already reported.
     pub(crate) is_blocked_reported: bool,
-    /// What shaders reported of their accesses; none if they do not record them.
+    /// The accesses that shaders reported; none if shaders do not record accesses.
     pub(crate) feedback: Option<Box<PendingFeedback>>,
     /// Whether there will be no explanations, so that nothing is kept for them.
     skips_explanations: bool,
 }
 
-/// What is wrong with a command because of those before it.
+/// The findings of a recorded command and earlier commands of its command buffer.
 #[derive(Default)]
 pub(crate) struct RecordedFindings {
     pub(crate) findings: Findings,
@@ -60,7 +60,7 @@ impl RecordedFindings {
     }
 }
 
-/// What things of a device are, and what they are called. Those that are gone stay as long as the window may ask.
+/// The objects of a device. A destroyed object stays as long as the step history refers to it.
 pub(crate) struct DeviceObjects {
     pub(crate) queues: Vec<Queue>,
     pub(crate) queue_objects: FxHashMap<QueueId, ObjectId>,
@@ -107,7 +107,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// From now on, only finds out whether there is a finding.
+    /// From now on, only finds out whether there are findings, without explanations.
     pub(crate) fn check_when_executed(&mut self) {
         self.engine.check_when_executed();
         self.skips_explanations = true;
@@ -193,14 +193,14 @@ impl ValidatedDevice {
         &mut self,
         id: CommandBufferId,
         command: Command,
-        mark: impl FnOnce(ObjectId) -> CommandCall,
+        call_of: impl FnOnce(ObjectId) -> CommandCall,
     ) -> RecordedFindings {
         if let Command::Execute(all) = &command {
             all.iter().for_each(|it| self.finish_repeat(*it));
         }
         let Some(own) = self.recordings.get_mut(&id) else { return RecordedFindings::default() };
-        let mark = mark(own.object());
-        if own.is_repeated() && !(own.matches_next(&command, &mark) && self.engine.check_unchanged(id)) {
+        let call = call_of(own.object());
+        if own.is_repeated() && !(own.matches_next(&command, &call) && self.engine.check_unchanged(id)) {
             self.stop_repeating(id);
         }
         let Some(own) = self.recordings.get_mut(&id) else { return RecordedFindings::default() };
@@ -214,7 +214,7 @@ impl ValidatedDevice {
             self.record_races(id, &command)
         };
         if let Some(own) = self.recordings.get_mut(&id) {
-            own.push(command, mark);
+            own.push(command, call);
         }
         RecordedFindings { findings, races }
     }
@@ -243,7 +243,7 @@ impl ValidatedDevice {
         found
     }
 
-    /// The races in what is recorded so far, to be given back.
+    /// Takes the event races of the commands so far. The caller puts them back with `set_races`.
     fn take_races(&mut self, id: CommandBufferId) -> RecordedEventRaces {
         if let Some(races) = self.recordings.get_mut(&id).and_then(CommandBufferRecording::take_races) {
             return races;
@@ -272,24 +272,24 @@ impl ValidatedDevice {
         });
     }
 
-    /// The same for an action command.
+    /// Records an action command. Returns none if it repeats the last recording, or has no hazards.
     pub(crate) fn action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
-        mark: impl FnOnce(ObjectId) -> CommandCall,
+        call_of: impl FnOnce(ObjectId) -> CommandCall,
     ) -> Option<Box<Findings>> {
         let mut own = self.recordings.get_mut(&id)?;
-        let mark = mark(own.object());
+        let call = call_of(own.object());
         if own.is_repeated() {
-            if own.matches_next_action(accesses, &mark) && self.engine.check_unchanged(id) && own.advance_repeated() {
+            if own.matches_next_action(accesses, &call) && self.engine.check_unchanged(id) && own.advance_repeated() {
                 return None;
             }
             self.stop_repeating(id);
             own = self.recordings.get_mut(&id)?;
         }
         let found = self.engine.record_action(id, accesses);
-        own.push_action(accesses, mark);
+        own.push_action(accesses, call);
         found
     }
 
@@ -318,7 +318,7 @@ impl ValidatedDevice {
         }
     }
 
-    /// Submitted copies keep the old command.
+    /// Replaces a command whose accesses became known later. Submitted copies keep the old command.
     pub(crate) fn replace_command(&mut self, id: CommandBufferId, index: u32, command: Command) {
         self.finish_repeat(id);
         let Some(own) = self.recordings.get_mut(&id) else { return };
@@ -366,7 +366,7 @@ impl ValidatedDevice {
         *count - 1
     }
 
-    /// The engine gets all that is recorded again.
+    /// Records all command buffers in the engine again.
     pub(crate) fn record_all_again(&mut self) {
         let all = self.recordings.iter_mut().map(|(id, it)| (*id, it.take_recorded()));
         let mut all: Vec<(CommandBufferId, RecordedCommandBuffer)> = all.collect();

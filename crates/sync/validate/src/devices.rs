@@ -1,4 +1,4 @@
-//! Distributes the tracker's events to the devices.
+//! The listener of the tracker: passes each notification to the validated device, and reports the findings.
 
 use std::collections::BTreeMap;
 
@@ -26,9 +26,9 @@ pub(crate) struct ValidatedDevices {
     open_polls: OpenPolls,
     /// By command buffer: labels that it closes and that it did not open.
     closed_labels: FxHashMap<ObjectId, u16>,
-    /// Whether the recording that ends now was not looked at, being what it was the last time.
+    /// Whether the calls of the recording that ends now were skipped, because they repeat the last recording.
     is_end_skipped: bool,
-    /// How many commands were recorded into each command buffer so far, whatever they mean.
+    /// Number of commands that were recorded into each command buffer so far, including ignored commands.
     counts: CommandCounts,
     pub(crate) causes: CauseRegistry,
     pub(crate) call_sequences: CallSequenceCache,
@@ -85,7 +85,7 @@ impl ValidatedDevices {
         }
     }
 
-    /// Half of a call by which the host asks how far the device is.
+    /// Follows the parameters or the outputs of a call by which the host asks for the progress of the device.
     #[cold]
     pub(crate) fn track_poll(&mut self, thread: u32, record: Record<'_>) {
         if let Some((device, poll)) = self.open_polls.answer(thread, record)
@@ -96,23 +96,23 @@ impl ValidatedDevices {
         }
     }
 
-    /// The device that something is recorded for, and what marks a command of a command buffer.
+    /// The device of a recorded command, and a function that returns the call of the command.
     fn device_and_call(
         &mut self,
         at: &DeviceCall,
     ) -> (Option<&mut ValidatedDevice>, impl FnOnce(ObjectId) -> CommandCall) {
-        let ValidatedDevices { devices, counts, object_names: titles, closed_labels, stack, .. } = self;
+        let ValidatedDevices { devices, counts, object_names, closed_labels, stack, .. } = self;
         let function = at.source.command;
         let is_launch = is_launch(function);
-        let mark = move |object: ObjectId| CommandCall {
+        let call_of = move |object: ObjectId| CommandCall {
             function,
             number: counts.get(object.raw()).commands,
             launch: if is_launch { counts.get(object.raw()).launches } else { 0 },
-            labels: titles.labels(object),
+            labels: object_names.labels(object),
             closed_labels: closed_count(closed_labels, object),
             stack: *stack,
         };
-        (devices.get_mut(&at.device), mark)
+        (devices.get_mut(&at.device), call_of)
     }
 
     fn track_object_names(&mut self, record: Record<'_>) {
@@ -175,8 +175,8 @@ impl ValidatedDevices {
 
     /// Whether a validator that checks command buffers while they are recorded may have findings.
     pub(crate) fn finish_quick_check(&mut self) -> bool {
-        let is_in_doubt = self.devices.values_mut().any(|it| it.engine.finish_quick_check());
-        is_in_doubt || self.needs_recheck || !self.unplaced.is_empty()
+        let may_have_findings = self.devices.values_mut().any(|it| it.engine.finish_quick_check());
+        may_have_findings || self.needs_recheck || !self.unplaced.is_empty()
     }
 
     /// Reports blocked submissions, because nothing will signal them any more.
@@ -211,7 +211,7 @@ impl ValidatedDevices {
         self.causes.shared_fixes.clear();
     }
 
-    /// The calls of the previous recording came again. Returns whether the command buffer then is the same.
+    /// Repeats all commands of the previous recording. Returns false if that is impossible.
     pub(crate) fn repeat_all(&mut self, place: DeviceCommandBuffer) -> bool {
         let device = self.devices.get_mut(&place.device);
         let accesses = device.and_then(|it| it.repeat_all(place.id).then(|| it.access_count(place.id)));
@@ -225,7 +225,7 @@ impl ValidatedDevices {
     #[cold]
     fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &RecordedFindings) {
         if self.checks_when_executed {
-            // Of hazards the engine says so later.
+            // The engine reports hazards later (`finish_quick_check`).
             self.needs_recheck |= !found.races.is_empty();
             return;
         }
@@ -375,8 +375,8 @@ impl Listener for ValidatedDevices {
             let resources = watched.resources_of(id, &command);
             self.watch(&at, Some(id), resources);
         }
-        let (Some(device), mark) = self.device_and_call(&at) else { return };
-        let found = device.command(id, command, mark);
+        let (Some(device), call_of) = self.device_and_call(&at) else { return };
+        let found = device.command(id, command, call_of);
         if !found.is_empty() {
             self.report_recorded(at, id, &found);
         }
@@ -387,8 +387,8 @@ impl Listener for ValidatedDevices {
         if self.watched.is_some() {
             self.watch(at, Some(id), accesses.iter().map(|it| it.resource).collect());
         }
-        let (Some(device), mark) = self.device_and_call(at) else { return };
-        if let Some(findings) = device.action(id, accesses, mark) {
+        let (Some(device), call_of) = self.device_and_call(at) else { return };
+        if let Some(findings) = device.action(id, accesses, call_of) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
         }
     }
@@ -494,10 +494,10 @@ fn closed_count(all: &FxHashMap<ObjectId, u16>, object: ObjectId) -> u16 {
     if all.is_empty() { 0 } else { all.get(&object).copied().unwrap_or(0) }
 }
 
-/// How many commands were recorded into command buffers. The next one goes into the same as the last, in most cases.
+/// Number of commands that were recorded into each command buffer.
 #[derive(Default)]
 struct CommandCounts {
-    /// The last used command buffer, and its count.
+    /// The last used command buffer, and its count. The next command mostly goes into the same one.
     last: (u64, CommandCount),
     others: FxHashMap<u64, CommandCount>,
 }

@@ -107,14 +107,14 @@ impl DeviceEngine {
         if let Command::Action(accesses) = command {
             return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
         }
-        let number = self.ids.command_buffer(id);
-        let found = self.engine.record(number, map_ids::command(command, &mut self.ids));
+        let engine_id = self.ids.command_buffer(id);
+        let found = self.engine.record(engine_id, map_ids::command(command, &mut self.ids));
         if found.is_empty() { found } else { self.ids.with_tracker_ids(found) }
     }
 
     pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
-        let (number, resources) = (self.ids.command_buffer(id), &self.ids.resources);
-        let found = self.engine.record_action(number, accesses, |it| ResourceId(resources.get(it.0)))?;
+        let (engine_id, resources) = (self.ids.command_buffer(id), &self.ids.resources);
+        let found = self.engine.record_action(engine_id, accesses, |it| ResourceId(resources.get(it.0)))?;
         Some(Box::new(self.ids.with_tracker_ids(*found)))
     }
 
@@ -134,8 +134,8 @@ impl DeviceEngine {
 
     pub(crate) fn set_command_buffer(&mut self, id: CommandBufferId, buffer: &CommandBuffer) {
         let commands = buffer.commands.iter().map(|it| map_ids::command(it, &mut self.ids)).collect();
-        let number = self.ids.command_buffer(id);
-        self.engine.set_command_buffer(number, CommandBuffer { commands, ..*buffer });
+        let engine_id = self.ids.command_buffer(id);
+        self.engine.set_command_buffer(engine_id, CommandBuffer { commands, ..*buffer });
     }
 
     /// The blocked submissions; see [`Engine::blocked_submissions`].
@@ -168,8 +168,8 @@ impl DeviceEngine {
             Destroyed::Semaphore(id) => drop(self.ids.semaphores.remove(id.0)),
             Destroyed::Fence(id) => drop(self.ids.fences.remove(id.0)),
             Destroyed::CommandBuffer(id) => {
-                if let Some(number) = self.ids.command_buffers.remove(id.0) {
-                    self.engine.set_command_buffer(CommandBufferId(number), CommandBuffer::default());
+                if let Some(engine_id) = self.ids.command_buffers.remove(id.0) {
+                    self.engine.set_command_buffer(CommandBufferId(engine_id), CommandBuffer::default());
                 }
             }
         }

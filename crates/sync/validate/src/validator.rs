@@ -32,7 +32,7 @@ impl Validator {
     }
 
     /// Processes the next record, of parameters or of outputs.
-    pub fn record(&mut self, thread: u32, record: Record<'_>) {
+    pub fn process_record(&mut self, thread: u32, record: Record<'_>) {
         match record.phase() {
             RecordPhase::Enter => self.enter(thread, record),
             RecordPhase::Leave => self.leave(thread, record),
@@ -50,14 +50,14 @@ impl Validator {
                 self.tracker.listener.call_sequences.begin(record, stack, now);
             }
             part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
-                let (is_plain, listener) = (part == RecordingCall::Repeatable, &mut self.tracker.listener);
-                match listener.call_sequences.compare_next(record, listener.stack, now, is_plain) {
+                let (is_repeatable, listener) = (part == RecordingCall::Repeatable, &mut self.tracker.listener);
+                match listener.call_sequences.compare_next(record, listener.stack, now, is_repeatable) {
                     NextCall::Same => {}
                     NextCall::Different => {
                         self.process_skipped_calls(thread);
                         self.enter(thread, record);
                     }
-                    NextCall::Untracked => self.process_call(thread, record),
+                    NextCall::NotCompared => self.process_call(thread, record),
                 }
             }
             RecordingCall::Ends => {
@@ -81,16 +81,17 @@ impl Validator {
         CallContext { thread, changes: self.tracker.change_count() }
     }
 
-    /// Ends a recording: its calls were processed, or they repeat those of the previous recording.
+    /// Ends a recording. If its calls were skipped, it either repeats the previous recording completely, or the skipped
+    /// calls are processed now.
     fn end_call_sequence(&mut self, thread: u32, record: Record<'_>) {
         let now = self.call_context(thread);
         let listener = &mut self.tracker.listener;
-        let is_made_up = match listener.call_sequences.compare_end(record, now) {
+        let is_complete = match listener.call_sequences.compare_end(record, now) {
             SequenceEnd::Same(place) => listener.repeat_all(place),
             SequenceEnd::Different => false,
-            SequenceEnd::Untracked => true,
+            SequenceEnd::NotCompared => true,
         };
-        if !is_made_up {
+        if !is_complete {
             self.process_skipped_calls(thread);
         }
         let now = self.call_context(thread);
@@ -225,8 +226,8 @@ impl Validator {
     /// Whether there are findings since the last call.
     #[inline]
     pub fn has_found(&self) -> bool {
-        let ValidatedDevices { causes, needs_recheck: is_in_doubt, .. } = &self.tracker.listener;
-        *is_in_doubt || !causes.new.is_empty()
+        let ValidatedDevices { causes, needs_recheck, .. } = &self.tracker.listener;
+        *needs_recheck || !causes.new.is_empty()
     }
 
     /// The findings since the last call, in the order in which they occurred.

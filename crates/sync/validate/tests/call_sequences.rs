@@ -329,7 +329,7 @@ fn validator_output(records: &[Record<'static>], seed: u64, compares: bool) -> (
             stack = rng.below(6_u32).saturating_sub(3);
         }
         validator.set_call_stack(stack);
-        validator.record(thread, *record);
+        validator.process_record(thread, *record);
         // What is recorded is all in one half.
         if format!("{:?}", record.command()).starts_with("Cmd") && rng.below(80) == 0 {
             validator.undo_call(thread, *record);
@@ -409,7 +409,7 @@ fn a_command_that_is_not_listed_is_never_cached() {
             app.call(Command::EndCommandBuffer, &EndCommandBufferParams { command_buffer });
         }
         let mut validator = Validator::default();
-        app.records.iter().for_each(|it| validator.record(1, *it));
+        app.records.iter().for_each(|it| validator.process_record(1, *it));
         validator.cached_calls()
     };
     assert_eq!((cached_calls(false), cached_calls(true)), (2, 0));
@@ -434,7 +434,7 @@ fn call_stacks_are_those_of_the_last_recording() {
     validator.check_submissions();
     for (index, record) in app.records.iter().enumerate() {
         validator.set_call_stack(if (barrier..third).contains(&index) { 5 } else { 0 });
-        validator.record(1, *record);
+        validator.process_record(1, *record);
     }
     let [found] = validator.diagnostics() else { panic!("{:?}", validator.diagnostics()) };
     assert_eq!(found.stacks, []);
@@ -455,7 +455,7 @@ fn calls_of_equal_stacks_are_not_checked_again() {
         validator.check_submissions();
         for (index, record) in app.records.iter().enumerate() {
             validator.set_call_stack(of_command(index, record.command()));
-            validator.record(1, *record);
+            validator.process_record(1, *record);
         }
         let stacks = validator.diagnostics()[0].stacks.iter().map(|it| it.number).collect::<Vec<_>>();
         (stacks, validator.cached_calls())
@@ -480,7 +480,7 @@ fn every_call_is_checked_where_shaders_tell() {
         let mut validator = Validator::default();
         validator.check_submissions();
         for record in &app.records {
-            validator.record(1, *record);
+            validator.process_record(1, *record);
             if expects_feedback && record.command() == Command::CreateDevice {
                 validator.expect_feedback(SyntheticObjects::id_of(HandleType::Device, device(1).0));
             }

@@ -88,7 +88,7 @@ fn map_and_unmap(app: &mut RecordedApp) {
 fn findings(app: &RecordedApp) -> Vec<Diagnostic> {
     let mut validator = Validator::default();
     validator.check_submissions();
-    app.records.iter().for_each(|it| validator.record(1, *it));
+    app.records.iter().for_each(|it| validator.process_record(1, *it));
     validator.diagnostics().to_vec()
 }
 

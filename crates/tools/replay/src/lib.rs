@@ -1,17 +1,17 @@
 //! Replays the calls of a trace, on all its threads.
 //!
 //! [`replay`] gives each stream of the trace a thread. A thread reads its records (`schedule/player.rs`) and waits
-//! until the calls of other threads that a record names are complete (`schedule/positions.rs`). It lays the call out as
+//! until the calls of other threads that a record names are complete (`schedule/progress.rs`). It lays the call out as
 //! C memory with the handles of this device (`call/`), and calls the driver. Most commands are performed unchanged;
 //! `call/handlers.rs` has the handlers of the others: memory of other types, waits, swapchains without a window.
 //!
-//! - **A call is made when all of it is known.** The enter and the leave of a call are read together. So a call that
-//!   failed in the trace is not made, and a wait knows what it waited for. A call that never returned is named and not
-//!   made.
-//! - **Memory is mapped as the program had it**, so that a capture of the replay sees no more than that of the
-//!   program. A capture of results also sees what the device writes meanwhile; before bytes of such a trace are
-//!   written, the replay waits for the device, and what the device wrote itself stays.
-//! - **Parts** are cut by `trim` in memory and replayed as traces of their own.
+//! - **The replay makes a call when it knows the outputs.** It reads the *enter* and the *leave* of a call together. So it
+//!   skips a call that failed in the trace, and knows what a wait waited for. It skips and names a call that never
+//!   returned.
+//! - **Memory is mapped as the program mapped it**, so that a capture of the replay has the same host writes as the
+//!   capture of the program. If a trace also has the writes of the device (`capture_results`), the replay waits for the
+//!   device before it writes such bytes, and keeps bytes that the device has written itself.
+//! - **Parts** of a trace are cut by `trim` in memory, and replayed as traces of their own.
 //!
 //! Absent on purpose: files and messages to users. The caller passes the bytes of a trace, and gets errors that name
 //! thread and call.
@@ -94,16 +94,16 @@ fn run(
     trace: &Trace<'_>,
     tail: Option<&Tail>,
     options: &ReplayOptions,
-    purpose: RunMode,
+    mode: RunMode,
 ) -> Result<(Result<ReplaySummary, ReplayError>, Replay), ReplayError> {
     let mut streams = trace.streams();
     streams.extend(tail.into_iter().flat_map(Tail::streams));
     streams.sort_unstable();
     streams.dedup();
-    let facts = trace.metadata();
-    let speed = facts.iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
+    let metadata = trace.metadata();
+    let speed = metadata.iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second);
-    let replay = Replay::new(options.clone(), purpose, (facts, speed), &streams)?;
+    let replay = Replay::new(options.clone(), mode, (metadata, speed), &streams)?;
     let began = Instant::now();
     let result = run_watched(&replay, || match replay.options.one_thread {
         true => play_single_threaded(&replay, trace, tail, &streams),
@@ -155,7 +155,7 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
             let mut hang = HangDetector::new(replay);
             while ended.recv_timeout(INTERVAL) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
                 if let Some(watcher) = watcher {
-                    watcher(replay.positions.calls(), replay.clock.frames());
+                    watcher(replay.progress.calls(), replay.clock.frames());
                 }
                 hang.check();
             }

@@ -1,4 +1,4 @@
-//! The cost of a hand-over between threads, for the benchmark: by the positions of a replay, and by a bare futex.
+//! The cost of a hand-over between threads, for the benchmark: by the progress counters of a replay, and by a bare futex.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_platform::threads::pin_to_processor;
 use lavascope_platform::wait;
 
-use crate::schedule::positions::ThreadPositions;
+use crate::schedule::progress::ReplayProgress;
 
 /// Long enough for the waiting thread to fall asleep.
 const PAUSE: Duration = Duration::from_micros(150);
@@ -21,12 +21,12 @@ fn pin(index: usize) {
 
 /// Nanoseconds of a hand-over between two threads that both run: the median of `times` hand-overs.
 pub fn handover_spinning(times: u64) -> f64 {
-    let positions = ThreadPositions::new(&[1, 2], Arc::default());
+    let progress = ReplayProgress::new(&[1, 2], Arc::default());
     let turn = |index: usize, turn: u64, needed: u64| {
         // No thread stops, and there is no cycle.
-        let _ = positions.wait(index, turn, (1 - index, needed));
-        positions.publish(index, turn);
-        positions.flush_wakeups(index);
+        let _ = progress.wait(index, turn, (1 - index, needed));
+        progress.publish(index, turn);
+        progress.flush_wakeups(index);
     };
     thread::scope(|scope| {
         pin(0);
@@ -38,7 +38,7 @@ pub fn handover_spinning(times: u64) -> f64 {
         for value in 1..=times {
             let began = Instant::now();
             turn(0, value, value - 1);
-            let _ = positions.wait(0, value, (1, value));
+            let _ = progress.wait(0, value, (1, value));
             // There and back.
             took.push(began.elapsed().as_nanos() as f64 / 2.0);
         }
@@ -50,13 +50,13 @@ pub fn handover_spinning(times: u64) -> f64 {
 
 /// Nanoseconds from when a call is complete to when a thread that slept for it continues: the median of `times` calls.
 pub fn handover_sleeping(times: u64) -> f64 {
-    let positions = ThreadPositions::new(&[1, 2], Arc::default());
+    let progress = ReplayProgress::new(&[1, 2], Arc::default());
     let wait = |turn: u64| {
-        let _ = positions.wait(1, turn, (0, turn));
+        let _ = progress.wait(1, turn, (0, turn));
     };
     let wake = |turn: u64| {
-        positions.publish(0, turn);
-        positions.flush_wakeups(0);
+        progress.publish(0, turn);
+        progress.flush_wakeups(0);
     };
     wakes(times, wait, wake)
 }

@@ -26,7 +26,7 @@ use crate::port::queue_families::QueueFamilyMap;
 use crate::present::virtual_swapchain::VirtualSwapchains;
 use crate::schedule::device_waits::DeviceWaits;
 use crate::schedule::frame_clock::FrameClock;
-use crate::schedule::positions::ThreadPositions;
+use crate::schedule::progress::ReplayProgress;
 use crate::schedule::throttle::OriginalPace;
 
 /// The data behind these locks is consistent at every moment.
@@ -38,7 +38,7 @@ pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(crate) struct Replay {
     pub(crate) options: ReplayOptions,
     pub(crate) objects: Arc<ReplayObjects>,
-    pub(crate) positions: ThreadPositions,
+    pub(crate) progress: ReplayProgress,
     /// Whether work was submitted that waits for the host, so that waiting for the device may be in vain.
     pub(crate) waits_for_host: AtomicBool,
     /// Threads that wait for the device.
@@ -114,7 +114,7 @@ impl Replay {
             is_support_checked: purpose != RunMode::Perform || options.force,
             skipped: Mutex::default(),
             objects: Arc::new(ReplayObjects::new()),
-            positions: ThreadPositions::new(streams, options.interrupt.clone()),
+            progress: ReplayProgress::new(streams, options.interrupt.clone()),
             waits_for_host: AtomicBool::new(false),
             device_waits: DeviceWaits::default(),
             handlers: if is_plan { HandlerTable::for_plan() } else { HandlerTable::new() },

@@ -67,8 +67,6 @@ struct ReportedHazard {
 #[derive(Serialize)]
 struct Difference {
     hazard: String,
-    /// The key in the JSON file is older than the word.
-    #[serde(rename = "reported_by")]
     reported_by: Vec<&'static str>,
     is_explained: bool,
 }

@@ -20,37 +20,38 @@ use crate::rewrite::context::emit_value;
 use crate::rewrite::function::{FunctionRewriter, Hoisted};
 use crate::{Check, CheckDecision, CheckSite, IndexUnit, ShaderTable, UncheckedReason};
 
-/// Where an access goes, and whether it may.
+/// The pointer of an access after its check.
 #[derive(Clone, Copy)]
 pub(crate) struct GuardedPointer {
-    /// Nothing where it cannot go wrong.
+    /// The condition under which the access is in bounds; none if it always is.
     pub(crate) ok: Option<u32>,
     pub(crate) pointer: u32,
 }
 
-/// An element that is chosen at run time.
+/// An element of an array of descriptors that is chosen at run time.
 #[derive(Clone, Copy)]
 pub(crate) struct ChosenDescriptor {
     pub(crate) index: u32,
     pub(crate) length: u32,
-    /// Whether the index is in bounds; nothing where it must be.
+    /// The condition under which the index is in bounds; none if it always is.
     pub(crate) in_bounds: Option<u32>,
 }
 
-/// Where an access that is wrong goes: to this element of a binding, or to the last one that an index may have.
+/// The index that an access uses instead of one that is out of bounds.
 #[derive(Clone, Copy)]
 pub(crate) struct FallbackIndex {
+    /// The safe element of the binding.
     pub(crate) safe_element: Option<u32>,
-    /// The index, or the last one if that is less.
+    /// The minimum of the index and the last one that fits.
     pub(crate) clamped_index: Option<u32>,
 }
 
 /// How an access is made safe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AccessGuard {
-    /// The pointer is changed so that it may be used.
+    /// A selection replaces an index that is out of bounds.
     Select,
-    /// The access is branched around, and the pointer stays.
+    /// A branch skips the access if it is out of bounds.
     Branch,
 }
 
@@ -83,17 +84,17 @@ impl FunctionRewriter<'_, '_> {
             self.cx.add_site(unchecked(UncheckedReason::Loop));
             return as_is;
         }
-        let least = path.offset.saturating_add(size);
+        let min_size = path.offset.saturating_add(size);
         let Some(element) = path.element else {
             let Some(key) = self.key(path) else {
                 self.cx.add_site(unchecked(UncheckedReason::Pointer));
                 return as_is;
             };
-            return self.check_chosen_buffer(site, pointer, path, least, key, guard);
+            return self.check_chosen_buffer(site, pointer, path, min_size, key, guard);
         };
         site.element = Some(element);
-        if let Some(most) = self.max_end(path, least).filter(|_| !self.cx.guards_by_branch()) {
-            self.cx.require(path.set, path.binding, Some(element), most);
+        if let Some(max_end) = self.max_end(path, min_size).filter(|_| !self.cx.guards_by_branch()) {
+            self.cx.require(path.set, path.binding, Some(element), max_end);
             site.index_unit = index_unit_of(path);
             self.cx.add_site(site);
             return as_is;
@@ -102,10 +103,10 @@ impl FunctionRewriter<'_, '_> {
             self.cx.add_site(unchecked(UncheckedReason::Pointer));
             return as_is;
         };
-        self.check_known_buffer(site, pointer, path, element, least, key, guard)
+        self.check_known_buffer(site, pointer, path, element, min_size, key, guard)
     }
 
-    /// A buffer that is the same for all invocations.
+    /// Checks an access to a buffer that is the same for all invocations.
     #[expect(clippy::too_many_arguments, reason = "one call, of what was found out so far")]
     fn check_known_buffer(
         &mut self,
@@ -113,20 +114,20 @@ impl FunctionRewriter<'_, '_> {
         pointer: Id,
         path: &AccessPath,
         element: u32,
-        least: u64,
+        min_size: u64,
         key: AccessKey,
         guard: AccessGuard,
     ) -> GuardedPointer {
         let repeated = self.repeated(&key);
         let mut cut = None;
-        let done = match repeated {
-            Some(done) => {
+        let cached = match repeated {
+            Some(cached) => {
                 self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site });
-                done
+                cached
             }
             None => {
                 let state = self.state_word(path.set, path.binding, element);
-                let fits = self.fits_known(path, state, least, guard);
+                let fits = self.fits_known(path, state, min_size, guard);
                 cut = fits.clamped_index;
                 // The report function looks up the descriptor and the bound size itself, so they are not passed.
                 let index = fits.index.unwrap_or(self.cx.uint_constant(0));
@@ -142,43 +143,43 @@ impl FunctionRewriter<'_, '_> {
             }
         };
         if guard == AccessGuard::Select {
-            self.cx.require(path.set, path.binding, Some(element), least);
+            self.cx.require(path.set, path.binding, Some(element), min_size);
         }
         self.guard(
             pointer,
             path,
             key,
-            (done, repeated.is_none()),
+            (cached, repeated.is_none()),
             FallbackIndex { safe_element: None, clamped_index: cut },
             guard,
         )
     }
 
     /// The number of the last element that fits, if the host guarantees that one does (`Context::require`).
-    fn last_fitting(&mut self, state: u32, least: u64, stride: u64) -> u32 {
-        self.hoist(Hoisted::Last(state, least, stride), |cx, code| {
-            let less = cx.uint_constant(u32::try_from(least).unwrap_or(u32::MAX).wrapping_neg());
+    fn last_fitting(&mut self, state: u32, min_size: u64, stride: u64) -> u32 {
+        self.hoist(Hoisted::Last(state, min_size, stride), |cx, code| {
+            let less = cx.uint_constant(u32::try_from(min_size).unwrap_or(u32::MAX).wrapping_neg());
             let left = cx.emit_result(code, Op::IAdd, cx.ids.uint, &[state, less]);
             divided(cx, code, left, stride)
         })
     }
 
-    /// A buffer that is chosen by an index.
+    /// Checks an access to a buffer that an index chooses.
     fn check_chosen_buffer(
         &mut self,
         site: CheckSite,
         pointer: Id,
         path: &AccessPath,
-        least: u64,
+        min_size: u64,
         key: AccessKey,
         guard: AccessGuard,
     ) -> GuardedPointer {
         let safe = self.binding_word(path.set, path.binding, 2);
         let repeated = self.repeated(&key);
-        let done = match repeated {
-            Some(done) => {
+        let cached = match repeated {
+            Some(cached) => {
                 self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site });
-                done
+                cached
             }
             None => {
                 let Some(chosen) = self.chosen(path) else {
@@ -189,7 +190,7 @@ impl FunctionRewriter<'_, '_> {
                 let (state, is_there) = self.state_of(path, chosen, safe);
                 let descriptor = CheckSite { check: Check::Descriptor, ..site };
                 self.check_new(descriptor, is_there, [Some(chosen.index), Some(chosen.length), None]);
-                let (fits, index) = self.fits(path, state, least);
+                let (fits, index) = self.fits(path, state, min_size);
                 let is_missing = self.emit_bool(Op::LogicalNot, &[is_there]);
                 let is_fine = self.emit_bool(Op::LogicalOr, &[is_missing, fits]);
                 let index = index.unwrap_or(self.cx.uint_constant(0));
@@ -199,50 +200,50 @@ impl FunctionRewriter<'_, '_> {
             }
         };
         if guard == AccessGuard::Select {
-            self.cx.require(path.set, path.binding, None, least);
+            self.cx.require(path.set, path.binding, None, min_size);
         }
         self.guard(
             pointer,
             path,
             key,
-            (done, repeated.is_none()),
+            (cached, repeated.is_none()),
             FallbackIndex { safe_element: Some(safe), clamped_index: None },
             guard,
         )
     }
 
-    /// How to guard an access with a known check; a new check is remembered.
+    /// Guards an access by the result of a check. Stores a new check, so that later accesses can repeat it.
     fn guard(
         &mut self,
         pointer: Id,
         path: &AccessPath,
         key: AccessKey,
-        (done, is_new): (CachedCheck, bool),
-        elsewhere: FallbackIndex,
+        (cached, is_new): (CachedCheck, bool),
+        fallback: FallbackIndex,
         guard: AccessGuard,
     ) -> GuardedPointer {
-        let made = match (guard, done.pointer) {
+        let made = match (guard, cached.pointer) {
             (AccessGuard::Branch, non_zero) => non_zero,
             (AccessGuard::Select, Some(made)) => Some(made),
             (AccessGuard::Select, None) => {
-                NonZeroU32::new(self.emit_selected_chain(pointer, path, done.ok, elsewhere).unwrap_or(pointer.0))
+                NonZeroU32::new(self.emit_selected_chain(pointer, path, cached.ok, fallback).unwrap_or(pointer.0))
             }
         };
-        if is_new || done.block as usize == self.block && made != done.pointer {
-            self.check_cache.buffers.insert(key, CachedCheck { pointer: made, ..done });
+        if is_new || cached.block as usize == self.block && made != cached.pointer {
+            self.check_cache.buffers.insert(key, CachedCheck { pointer: made, ..cached });
         }
         let made = made.filter(|_| guard == AccessGuard::Select).map_or(pointer.0, NonZeroU32::get);
-        GuardedPointer { ok: Some(done.ok), pointer: made }
+        GuardedPointer { ok: Some(cached.ok), pointer: made }
     }
 
-    /// The check of the same access, if it is on every way to here.
+    /// The check of the same access, if it is on every path to the current block.
     fn repeated(&mut self, key: &AccessKey) -> Option<CachedCheck> {
-        let done = self.check_cache.buffers.get(key).copied()?;
-        let is_above = self.dominators.dominates(self.cx.module, done.block as usize, self.block);
+        let cached = self.check_cache.buffers.get(key).copied()?;
+        let is_above = self.dominators.dominates(self.cx.module, cached.block as usize, self.block);
         if !is_above {
             self.check_cache.buffers.remove(key);
         }
-        is_above.then_some(done)
+        is_above.then_some(cached)
     }
 
     /// The properties that make two accesses equal.
@@ -257,15 +258,15 @@ impl FunctionRewriter<'_, '_> {
         path.has_integer_indices.then(|| self.check_cache.access_key(path.number, values))
     }
 
-    /// The same pointer where `ok` holds, else one that may be used.
+    /// Writes a pointer that equals `pointer` if `ok` holds, and else leads to the fallback index.
     pub(crate) fn emit_selected_chain(
         &mut self,
         pointer: Id,
         path: &AccessPath,
         ok: u32,
-        elsewhere: FallbackIndex,
+        fallback: FallbackIndex,
     ) -> Option<u32> {
-        let FallbackIndex { safe_element: safe, clamped_index: cut } = elsewhere;
+        let FallbackIndex { safe_element: safe, clamped_index: cut } = fallback;
         let is_uniform = !self.is_non_uniform(pointer) && !path.indices.iter().any(|it| self.is_non_uniform(*it));
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[path.variable.0]);
         for (place, index) in path.indices.iter().enumerate() {
@@ -317,7 +318,7 @@ impl FunctionRewriter<'_, '_> {
         Some(limited)
     }
 
-    /// A chain that is as uniform as the one that it stands for.
+    /// Writes an access chain, and marks it as non-uniform like the one that it replaces.
     fn mark_chain(&mut self, pointer: Id, ty: u32, operands: &[u32], is_uniform: bool) -> u32 {
         let id = self.chain(ty, operands);
         let is_marked = id == pointer.0 && self.is_non_uniform(pointer);
@@ -416,11 +417,11 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The last byte that may be accessed plus one, where that is known and inside of what the shader declares.
-    fn max_end(&self, path: &AccessPath, least: u64) -> Option<u64> {
+    fn max_end(&self, path: &AccessPath, min_size: u64) -> Option<u64> {
         if path.terms.is_empty() {
-            return Some(least);
+            return Some(min_size);
         }
-        let mut most = least;
+        let mut most = min_size;
         for term in &path.terms {
             let index = self.cx.bounds.upper_bound(&self.cx.types, path.indices[term.position])?;
             most = most.checked_add(index.checked_mul(term.stride)?)?;
@@ -430,23 +431,23 @@ impl FunctionRewriter<'_, '_> {
 
     /// Whether an access fits into the buffer of a known element, whose size is loaded at the beginning of the
     /// function.
-    fn fits_known(&mut self, path: &AccessPath, state: u32, least: u64, guard: AccessGuard) -> Fits {
+    fn fits_known(&mut self, path: &AccessPath, state: u32, min_size: u64, guard: AccessGuard) -> Fits {
         if path.terms.len() > 1 {
-            let (ok, index) = self.fits(path, state, least);
+            let (ok, index) = self.fits(path, state, min_size);
             return Fits { ok, index, is_hoisted: false, hoistable_index: None, clamped_index: None };
         }
         let Some(term) = path.terms.first() else {
-            let key = Hoisted::Fits(state, least, 0, 0);
+            let key = Hoisted::Fits(state, min_size, 0, 0);
             let ok = self.hoist(key, |cx, code| {
-                let least = cx.uint_constant(u32::try_from(least).unwrap_or(u32::MAX));
-                cx.emit_result(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, least])
+                let min_size = cx.uint_constant(u32::try_from(min_size).unwrap_or(u32::MAX));
+                cx.emit_result(code, Op::UGreaterThanEqual, cx.ids.boolean, &[state, min_size])
             });
             return Fits { ok, index: None, is_hoisted: true, hoistable_index: None, clamped_index: None };
         };
         let stride = term.stride;
         let index = path.indices[term.position];
         let is_known = self.cx.types.literal(index).is_some();
-        let last = (guard == AccessGuard::Select && !is_known).then(|| self.last_fitting(state, least, stride));
+        let last = (guard == AccessGuard::Select && !is_known).then(|| self.last_fitting(state, min_size, stride));
         if let Some(last) = last.filter(|_| self.loops.is_empty()) {
             // The host guarantees that one element fits, so an index that is not clamped is in bounds.
             let number = self.as_uint(index).unwrap_or(index.0);
@@ -460,11 +461,11 @@ impl FunctionRewriter<'_, '_> {
                 clamped_index: Some(cut),
             };
         }
-        let count =
-            self.hoist(Hoisted::Fitting(state, least, stride), |cx, code| fitting(cx, code, state, least, stride));
+        let count = self
+            .hoist(Hoisted::Fitting(state, min_size, stride), |cx, code| fitting(cx, code, state, min_size, stride));
         if let Some(known) = self.cx.types.literal(index) {
             let known = u32::try_from(known).unwrap_or(u32::MAX);
-            let ok = self.hoist(Hoisted::Fits(state, least, stride, known), |cx, code| {
+            let ok = self.hoist(Hoisted::Fits(state, min_size, stride, known), |cx, code| {
                 let known = cx.uint_constant(known);
                 cx.emit_result(code, Op::ULessThan, cx.ids.boolean, &[known, count])
             });
@@ -478,15 +479,15 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The result of a check, and the details for its record.
-    pub(crate) fn fits(&mut self, path: &AccessPath, state: u32, least: u64) -> (u32, Option<u32>) {
+    pub(crate) fn fits(&mut self, path: &AccessPath, state: u32, min_size: u64) -> (u32, Option<u32>) {
         let uint = self.cx.ids.uint;
         if let [term] = path.terms[..] {
-            let count = fitting(self.cx, &mut self.out, state, least, term.stride);
+            let count = fitting(self.cx, &mut self.out, state, min_size, term.stride);
             let index = path.indices[term.position];
             let number = self.as_uint(index).unwrap_or(index.0);
             return (self.emit_bool(Op::ULessThan, &[number, count]), Some(number));
         }
-        let end = self.cx.uint_constant(u32::try_from(least).unwrap_or(u32::MAX));
+        let end = self.cx.uint_constant(u32::try_from(min_size).unwrap_or(u32::MAX));
         let mut ok = self.emit_bool(Op::UGreaterThanEqual, &[state, end]);
         let mut left = self.emit_result(Op::ISub, uint, &[state, end]);
         let mut place = self.cx.uint_constant(path.offset as u32);
@@ -536,19 +537,19 @@ pub(crate) fn index_unit_of(path: &AccessPath) -> IndexUnit {
     }
 }
 
-/// How many elements fit into `state` bytes, where the first one ends at `least`.
+/// How many elements fit into `state` bytes, where the first one ends at `min_size`.
 pub(crate) fn fitting(
     cx: &mut crate::rewrite::context::Context<'_>,
     code: &mut Vec<u32>,
     state: u32,
-    least: u64,
+    min_size: u64,
     stride: u64,
 ) -> u32 {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
     let (zero, one) = (cx.uint_constant(0), cx.uint_constant(1));
-    let Ok(least) = u32::try_from(least) else { return zero };
-    let (least, less) = (cx.uint_constant(least), cx.uint_constant(least.wrapping_neg()));
-    let is_enough = cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[state, least]);
+    let Ok(min_size) = u32::try_from(min_size) else { return zero };
+    let (min_size, less) = (cx.uint_constant(min_size), cx.uint_constant(min_size.wrapping_neg()));
+    let is_enough = cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[state, min_size]);
     let left = cx.emit_result(code, Op::IAdd, uint, &[state, less]);
     let more = divided(cx, code, left, stride);
     let count = cx.emit_result(code, Op::IAdd, uint, &[more, one]);

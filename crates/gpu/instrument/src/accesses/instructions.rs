@@ -1,4 +1,4 @@
-//! Which instructions are checked, and how each is written again.
+//! Chooses the check of each instruction, and writes the instruction with it.
 
 use lavascope_spirv::ImageUse;
 use lavascope_spirv::{AccessKind, Id, Instruction, image_use};
@@ -123,7 +123,7 @@ impl FunctionRewriter<'_, '_> {
         emit_value(&mut self.out, Op::Select, ty.0, instruction.word(2), &[condition, inner, null]);
     }
 
-    /// A truth value as one selects by it, among scalars or vectors.
+    /// The condition for an `OpSelect` with this result type: for vectors before SPIR-V 1.4, a vector of conditions.
     fn condition_for(&mut self, ok: u32, ty: Id) -> Option<u32> {
         let instruction = self.cx.module.definition(ty)?;
         match instruction.op()? {
@@ -138,12 +138,11 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Takes back the chain that was written last, if it is only there for this pointer: one that is checked takes its
-    /// place and its id.
+    /// Removes the access chain that was written last, if only this access uses it. The checked chain gets its id.
     fn retract_chain(&mut self, pointer: Id) {
         let Some(other) = self.cx.module.definition(pointer) else { return };
         let is_chain = other.is(Op::AccessChain) || other.is(Op::InBoundsAccessChain);
-        // Once where it is made, and once here.
+        // One use is its definition, the other one is this access.
         let is_single = self.cx.uses.get(pointer.0 as usize) == Some(&2);
         if is_chain && is_single && self.out.ends_with(other.words()) {
             self.out.truncate(self.out.len() - other.words().len());
@@ -151,7 +150,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Writes the chain again that was taken back, if nothing took its place.
+    /// Writes the removed access chain again, if no checked chain has replaced it.
     pub(crate) fn restore_chain(&mut self) {
         if let Some(instruction) = self.reusable_chain_id.take().and_then(|it| self.cx.module.definition(Id(it))) {
             self.copy(instruction);
@@ -164,22 +163,22 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// Checks memory that is written, or read and written.
-    fn check_written(&mut self, instruction: Instruction<'_>, pointer: Id, does: TouchMode) -> GuardedPointer {
+    fn check_written(&mut self, instruction: Instruction<'_>, pointer: Id, mode: TouchMode) -> GuardedPointer {
         let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         match self.checked_base(pointer) {
             PointerBase::Untracked => as_is,
             PointerBase::Unknown if self.is_checked_memory(pointer) => self.check_by_remaining(instruction, pointer),
             PointerBase::Unknown => as_is,
-            // It goes to scratch memory, so there is no need for a branch.
+            // An access out of bounds goes to scratch memory, so it needs no branch.
             PointerBase::Address(base) => {
                 let guarded = self.check_address(instruction.at, pointer, base, true);
-                self.touch_address(pointer, base, guarded, does);
+                self.touch_address(pointer, base, guarded, mode);
                 GuardedPointer { ok: None, ..guarded }
             }
             PointerBase::Descriptor(_) => match self.cx.paths.path(&self.cx.types, pointer) {
                 Some(path) => {
                     let guarded = self.check_buffer(instruction.at, pointer, &path, AccessGuard::Branch);
-                    self.touch_buffer(pointer, &path, guarded.ok, does);
+                    self.touch_buffer(pointer, &path, guarded.ok, mode);
                     guarded
                 }
                 None => self.check_by_remaining(instruction, pointer),
@@ -187,7 +186,7 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// Writes an instruction with the guard that its check asks for.
+    /// Writes an instruction: after a branch if it has a condition, or else as it is with the changed operands.
     fn emit_under_guard(&mut self, guarded: GuardedPointer, instruction: Instruction<'_>, changes: &[(usize, u32)]) {
         let Some(ok) = guarded.ok else { return self.copy_with(instruction, changes) };
         let result = instruction.result_type().zip(instruction.result()).map(|(ty, id)| (ty.0, id.0));

@@ -1,16 +1,16 @@
 //! The faults of an invocation: the first one with its details, and one bit for each site.
 //!
-//! The checks of a block are gathered, and their results are merged at the end of the block, from the last check to the
-//! first. A function with one block keeps everything in values. Otherwise private variables carry the state from block
-//! to block. As long as nothing fails, the details may have any value, and are not read.
+//! The checks of a block are pending until its end. Then their results are merged, from the last check to the first. A
+//! function with one block keeps all results in SSA values. In other functions, private variables carry the state from
+//! block to block. If no check has failed, the details may have any value, and nobody reads them.
 //!
-//! Bits of sites are added up. Checks in a row with the same index select it once. Every exit of the entry point
-//! flushes the state: return, kill, terminate, demote, emit of mesh tasks, and the ends of ray tracing stages. The
-//! indices and counts of faults behind the first one need [`crate::InstrumentOptions::immediate`]; site numbers do not
-//! depend on it.
+//! Every exit of the entry point flushes the state: return, kill, terminate, demote, emit of mesh tasks, and the ends of
+//! ray tracing stages. A flush reports the details of the first fault only. The details of further faults need
+//! [`crate::InstrumentOptions::immediate`]; site numbers do not depend on it.
 //!
-//! Bits are added, not joined by `or`: lavapipe tries many algebraic rules for `or`, `and`, `xor` and for choices between
-//! constants, and few for sums. A chain of "the first fault so far" through all checks takes twice as many rounds there.
+//! The bits of sites are added, not combined with `or`, because lavapipe compiles that faster. Its optimizer tries many
+//! algebraic rules for `or`, `and`, `xor` and for selections between constants, and few for sums. For the same reason,
+//! there is no chain of selections for the first fault through all checks: it takes twice as many optimizer rounds.
 
 use lavascope_spirv::Id;
 use smallvec::SmallVec;
@@ -21,16 +21,16 @@ use crate::rewrite::context::{Context, FaultVariables, emit};
 use crate::rewrite::function::{FunctionRewriter, Hoisted};
 use crate::{CheckDecision, CheckSite};
 
-/// Up to this many sites of a block are named one by one.
-const FEW: usize = 3;
-/// With at least this many checks, a zero is loaded.
-const MANY: usize = 16;
+/// Up to this many checks of a block, one selection for each finds the first one that failed.
+const SELECTED_CHECKS_MAX: usize = 3;
+/// From this many checks of a block on, the bits are selected against a zero from memory (`opaque_zero`).
+const OPAQUE_ZERO_MIN: usize = 17;
 
 /// The details of a fault: the index, and two words that depend on the kind of check. Details that a record does not
 /// need may be absent.
 pub(crate) type Details = [Option<u32>; 3];
 
-/// A check of this block.
+/// A check of the current block.
 #[derive(Clone, Copy)]
 pub(crate) struct Pending {
     number: u32,
@@ -43,12 +43,12 @@ struct BlockFaults {
     /// The number of the first site plus one, or zero.
     first: u32,
     details: Details,
-    /// Words of bits, by their number.
+    /// The words of site bits, by number.
     bits: SmallVec<[(u32, u32); 4]>,
 }
 
 impl FunctionRewriter<'_, '_> {
-    /// Checks a site: numbers it, and remembers or records the fault where `ok` does not hold.
+    /// Checks a site: numbers it, and writes the code that remembers or records a fault if `ok` does not hold.
     pub(crate) fn check(&mut self, site: CheckSite, ok: u32, details: Details, is_hoisted: bool) {
         match self.recorded_checks.insert((ok, site.check), (self.block, site.at)) {
             Some((block, at)) if block == self.block => {
@@ -63,7 +63,7 @@ impl FunctionRewriter<'_, '_> {
         self.check_numbered(site, ok, details, is_hoisted);
     }
 
-    /// Checks a site whose truth value was made for it alone.
+    /// Checks a site whose condition `ok` no other check has.
     pub(crate) fn check_new(&mut self, site: CheckSite, ok: u32, details: Details) {
         self.check_numbered(site, ok, details, false);
     }
@@ -91,7 +91,7 @@ impl FunctionRewriter<'_, '_> {
         self.pending.push(Pending { number, ok, details });
     }
 
-    /// Makes code that goes somewhere else, where nothing is remembered in values.
+    /// Writes code that is inserted at another place of the function. Its checks are stored in variables at once.
     pub(crate) fn emit_elsewhere(&mut self, code: &mut Vec<u32>, make: impl FnOnce(&mut Self)) {
         let pending = std::mem::take(&mut self.pending);
         let is_fresh = std::mem::replace(&mut self.is_fault_state_clear, false);
@@ -103,7 +103,7 @@ impl FunctionRewriter<'_, '_> {
         self.is_fault_state_clear = is_fresh;
     }
 
-    /// Stores the results so far in the variables.
+    /// Stores the results of the pending checks in the variables.
     pub(crate) fn spill(&mut self) {
         if self.pending.is_empty() {
             return;
@@ -144,13 +144,13 @@ impl FunctionRewriter<'_, '_> {
         emit(&mut self.out, Op::Store, &[first, number]);
     }
 
-    /// Reports the faults of the invocation. If the invocation continues, clears them.
-    pub(crate) fn flush(&mut self, goes_on: bool) {
+    /// Writes code that reports the faults of the invocation. If the invocation continues, it also clears them.
+    pub(crate) fn flush(&mut self, continues: bool) {
         let void = self.cx.ids.void;
         if !self.is_fault_state_clear || !self.can_split {
             self.spill();
             self.cx.calls_flush = true;
-            self.cx.continues_after_flush |= goes_on;
+            self.cx.continues_after_flush |= continues;
             let flush = self.cx.ids.flush;
             self.cx.call(&mut self.out, void, flush, &[]);
             return;
@@ -169,22 +169,22 @@ impl FunctionRewriter<'_, '_> {
         });
     }
 
-    /// The first fault of the checks that are pending, and the bits of all.
+    /// The first fault of the pending checks, and the bits of all faults.
     fn merge_pending(&mut self) -> BlockFaults {
         let pending = std::mem::take(&mut self.pending);
         let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let mut found = BlockFaults { first: zero, details: [None; 3], bits: SmallVec::new() };
-        let hidden = if pending.len() > MANY { self.hoisted_zero() } else { None };
-        // By check: its bit and those of the checks behind it in the same word.
+        let hidden_zero = if pending.len() >= OPAQUE_ZERO_MIN { self.hoisted_zero() } else { None };
+        // For each check: its bit plus those of the later checks in the same word.
         let mut sums: Vec<u32> = vec![zero; pending.len() + 1];
         let mut at = 0;
-        for of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
+        for checks_of_word in pending.chunk_by(|left, right| left.number / 32 == right.number / 32) {
             let mut bits = zero;
-            for (at, item) in (at..at + of_word.len()).zip(of_word).rev() {
+            for (at, item) in (at..at + checks_of_word.len()).zip(checks_of_word).rev() {
                 let bit = self.cx.uint_constant(1 << (item.number % 32));
-                bits = match hidden {
-                    Some(none) => {
-                        let own = self.emit_result(Op::Select, uint, &[item.ok, none, bit]);
+                bits = match hidden_zero {
+                    Some(hidden_zero) => {
+                        let own = self.emit_result(Op::Select, uint, &[item.ok, hidden_zero, bit]);
                         if bits == zero { own } else { self.emit_result(Op::IAdd, uint, &[bits, own]) }
                     }
                     None => {
@@ -194,16 +194,15 @@ impl FunctionRewriter<'_, '_> {
                 };
                 sums[at] = bits;
             }
-            at += of_word.len();
-            found.bits.push((of_word[0].number / 32, bits));
+            at += checks_of_word.len();
+            found.bits.push((checks_of_word[0].number / 32, bits));
         }
         found.first = self.first_of(&pending, &found.bits);
         found.details = [0, 1, 2].map(|slot| self.detail_of(&pending, &sums, slot));
         found
     }
 
-    /// A zero that is loaded from memory, so that the driver's compiler cannot fold the selects. Used from [`MANY`]
-    /// checks on.
+    /// A zero that is loaded from memory, so that the driver's compiler cannot fold the selects.
     fn hoisted_zero(&mut self) -> Option<u32> {
         if let Some(id) = self.hoisted.get(&Hoisted::Zero) {
             return Some(*id);
@@ -252,7 +251,7 @@ impl FunctionRewriter<'_, '_> {
     fn first_of(&mut self, pending: &[Pending], bits: &[(u32, u32)]) -> u32 {
         let (uint, zero) = (self.cx.ids.uint, self.cx.uint_constant(0));
         let mut first = zero;
-        if pending.len() <= FEW {
+        if pending.len() <= SELECTED_CHECKS_MAX {
             for pending_item in pending.iter().rev() {
                 let own = self.cx.uint_constant(pending_item.number + 1);
                 first = self.emit_result(Op::Select, uint, &[pending_item.ok, first, own]);
@@ -260,7 +259,7 @@ impl FunctionRewriter<'_, '_> {
             return first;
         }
         for (word, bits) in bits.iter().rev() {
-            // None gives all ones, which is one before the first.
+            // Without a bit, `FindILsb` returns -1, so that the sum is one less than the first number of the word.
             let lowest = self.cx.glsl(&mut self.out, GlslStd450Op::FindILsb, &[*bits]);
             let start = self.cx.uint_constant(word * 32 + 1);
             let own = self.emit_result(Op::IAdd, uint, &[lowest, start]);

@@ -13,7 +13,7 @@ use crate::rewrite::entry_points::InvocationSource;
 use crate::rewrite::table_access::RecordOutput;
 use crate::{Check, ShaderTable};
 
-/// Adds the functions. All sites are known by now.
+/// Adds the functions. Called after all sites are known.
 pub(crate) fn add_report_functions(cx: &mut Context<'_>, stages: &InvocationSource) {
     let report = report(cx, stages);
     cx.editor.add(Section::Functions, report);
@@ -82,7 +82,7 @@ fn label(cx: &mut Context<'_>, code: &mut Vec<u32>) -> u32 {
     label
 }
 
-/// Runs `inside` where a condition holds.
+/// Writes a branch: the code of `inside` runs only if the condition holds.
 pub(crate) fn emit_if(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
@@ -98,24 +98,25 @@ pub(crate) fn emit_if(
     emit(code, Op::Label, &[merge]);
 }
 
-/// Which kinds of checks a module has: what its records do not need is not there.
-struct Kinds {
+/// The kinds of checks that a module has. The report function has code for these only.
+struct CheckKinds {
     descriptor: bool,
     address: bool,
     texel: bool,
-    /// For a known buffer, and for an unknown one.
+    /// Checks of buffers whose descriptor is known.
     known_buffer: bool,
+    /// Checks of buffers whose descriptor is chosen at run time.
     other_buffer: bool,
 }
 
-impl Kinds {
-    fn new(cx: &Context<'_>) -> Kinds {
+impl CheckKinds {
+    fn new(cx: &Context<'_>) -> CheckKinds {
         let has = |check: Check| cx.site_infos.iter().any(|it| it[0] >> 28 == check as u32);
         let has_buffer = |is_known: bool| {
             let is_buffer = |it: &&[u32; 4]| it[0] >> 28 == Check::Buffer as u32;
             cx.site_infos.iter().filter(is_buffer).any(|it| (it[1] != 0) == is_known)
         };
-        Kinds {
+        CheckKinds {
             descriptor: has(Check::Descriptor),
             address: has(Check::Address),
             texel: has(Check::Texel),
@@ -128,7 +129,7 @@ impl Kinds {
 /// The words of a record about a fault.
 struct FaultWords {
     error: u32,
-    /// How many words of its own the error has.
+    /// Number of words of the error.
     count: u32,
     words: [u32; 3],
 }
@@ -160,7 +161,7 @@ fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
 
 /// The error code: a chain of selections over the kinds of checks.
 fn fault(cx: &mut Context<'_>, code: &mut Vec<u32>, cell: SiteInfo, kind: u32, details: [u32; 3]) -> FaultWords {
-    let kinds = Kinds::new(cx);
+    let kinds = CheckKinds::new(cx);
     let [index, x, _] = details;
     let (two, texel) = (cx.uint_constant(2), cx.uint_constant(Check::Texel as u32));
     let mut fault: Option<FaultWords> =
@@ -259,7 +260,7 @@ fn buffer_fault(
     code: &mut Vec<u32>,
     cell: SiteInfo,
     is_buffer: Option<u32>,
-    kinds: &Kinds,
+    kinds: &CheckKinds,
     [index, descriptor, range]: [u32; 3],
 ) -> FaultWords {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);

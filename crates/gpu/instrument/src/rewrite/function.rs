@@ -1,12 +1,12 @@
-//! One function, written again with its checks: blocks, phis, and the state of faults.
+//! Rewrites one function with its checks: blocks, phis, and the state of faults.
 //!
-//! Loads are selected, so they split no block. Stores and atomics through descriptors, and everything with
-//! [`crate::Guard::Branch`], are branched around. Splitting a block moves its end into a new block, and phis must then
-//! name the new one.
+//! A checked load uses a selected index, so it splits no block. A branch skips a store or an atomic through a descriptor
+//! that is out of bounds; with [`crate::Guard::Branch`], a branch skips every such access. A branch splits the block: its
+//! end moves into a new block, and phis must then name the new one.
 //!
-//! A loop header is split behind its phis: label, phis and merge instruction stay, and the rest becomes a block of its
-//! own. If the branch of that block stays in the loop on both sides, the block gets a merge instruction of its own. A
-//! loop of one block gets a second block as its continue target.
+//! A loop header is split after its phis: label, phis and merge instruction stay, and the rest becomes a block of its
+//! own. If both targets of that block's branch are inside the loop, the block gets a merge instruction of its own. A loop
+//! that consists of one block gets a second block as its continue target.
 //!
 //! Values that are the same for all invocations, such as words of the tables, are loaded at the beginning of the
 //! function ([`Hoisted`]).
@@ -23,48 +23,49 @@ use crate::{Check, ShaderTable};
 
 pub(crate) struct FunctionRewriter<'c, 'a> {
     pub(crate) cx: &'c mut Context<'a>,
-    /// The function so far.
+    /// The words of the new function so far.
     pub(crate) out: Vec<u32>,
     /// Code for the beginning of the function.
     pub(crate) entry_code: Vec<u32>,
-    /// Where that is.
-    splice: usize,
-    /// The block that is being written.
+    /// The offset in `out` at which `entry_code` is inserted.
+    entry_offset: usize,
+    /// The label of the block that is being written.
     pub(crate) label: u32,
-    /// The block that is being read, as a place in the module's.
+    /// The index of the block that is being read, among all blocks of the module.
     pub(crate) block: usize,
     pub(crate) dominators: Dominators,
     pub(crate) numbering: ValueNumbering,
-    /// Its loops that count, and where in the words the blocks before them end.
+    /// Loops with a counter.
     pub(crate) loops: Vec<crate::analysis::counted_loops::CountedLoop>,
+    /// For the block before a loop with a counter: the offset of its end in `out`.
     pub(crate) preheader_ends: FxHashMap<usize, usize>,
-    /// Code for places in the words that were already written.
+    /// Code to insert into `out`, with its offset.
     pub(crate) insertions: Vec<(usize, Vec<u32>)>,
-    /// The function's place in the module's.
+    /// The index of the function in the module.
     pub(crate) function: usize,
-    /// Where the end of a block is now, if it moved.
+    /// By label of a block that was split: the label of the block that has its end.
     tails: FxHashMap<u32, u32>,
-    /// Places of phis in the words.
+    /// The offsets of phis in `out`.
     phis: Vec<usize>,
-    /// Checks of this block whose outcome is in values.
+    /// Checks of this block whose results are not yet stored in variables.
     pub(crate) pending: Vec<crate::checks::fault_state::Pending>,
-    /// The id of a chain that was taken back.
+    /// The id of an access chain that was removed again.
     pub(crate) reusable_chain_id: Option<u32>,
-    /// Where device addresses are made that loops may use, in the words so far.
+    /// By id of a device address that a loop may use: the offset in `out` of the code that computes it.
     pub(crate) address_code_offsets: FxHashMap<u32, usize>,
-    /// The heads of loops and the blocks behind them, where there are device addresses.
+    /// The headers of loops and their merge blocks, if the function uses device addresses.
     pub(crate) loop_heads: Vec<(usize, usize)>,
-    /// Whether nothing can have been remembered in variables so far.
+    /// Whether no fault can be stored in variables so far.
     pub(crate) is_fault_state_clear: bool,
-    /// The merge instruction of a loop's head that is to be taken apart behind its phis.
+    /// The merge instruction of a loop header that must be split after its phis.
     loop_merge_to_split: Option<InstructionIndex>,
-    /// The end of the loop header that was split.
+    /// The loop header that was split, until its end is written.
     split_header: Option<SplitLoopHeader>,
-    /// Whether the block may be split.
+    /// Whether the current block may be split.
     pub(crate) can_split: bool,
     line: Option<[u32; 3]>,
     pub(crate) is_entry: bool,
-    /// Whether an invocation may have ended before here, without the end of a block.
+    /// Whether an invocation may have ended before the current instruction, inside of a block.
     pub(crate) may_have_ended: bool,
     /// Descriptors that were loaded, by value.
     pub(crate) loaded_descriptors: FxHashMap<u32, crate::accesses::touches::LoadedDescriptor>,
@@ -73,42 +74,44 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     pub(crate) check_cache: crate::checks::check_cache::CheckCache,
     pub(crate) images: crate::accesses::images::ImageFaults,
     pub(crate) remaining: crate::accesses::remaining_bytes::RemainingBytes,
-    /// Remembered checks: by truth value and kind of check, with block and instruction.
+    /// The block and the instruction of each check, by its condition and kind.
     pub(crate) recorded_checks: FxHashMap<(u32, Check), (usize, InstructionIndex)>,
 }
 
-/// A value at the beginning of a function.
+/// A value that is computed at the beginning of the function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Hoisted {
     Table(u8),
-    /// A word of a binding's entry: count, first, safe, the state of the first.
+    /// A word of a binding's entry in the descriptor table, by set, binding and word (`interface::tables`).
     Binding(u32, u32, u32),
-    /// The state of an element.
+    /// The state of an element, by set, binding and element.
     State(u32, u32, u32),
-    /// How many elements fit: by state, bytes up to the end of the first, stride.
+    /// The number of elements that fit, by state, end of the first element in bytes, and stride.
     Fitting(u32, u64, u64),
-    /// The last one of them.
+    /// The index of the last element that fits, by the same values.
     Last(u32, u64, u64),
-    /// Whether a constant index fits, by state, bytes up to the end, stride and index.
+    /// Whether a constant index fits, by the same values and the index.
     Fits(u32, u64, u64, u32),
     Scratch(u8),
-    /// A zero that is not known to be one.
+    /// A zero that the driver's compiler cannot see as a constant.
     Zero,
 }
 
-/// The head of a loop that is its own continue target gets a block of its own to continue in.
+/// A loop header that was split.
 struct SplitLoopHeader {
+    /// The label of the new continue target, if the header was its own continue target.
     continue_label: Option<u32>,
     /// Whether the branch at its end stays in the loop on both sides, and so needs a merge instruction of its own.
     stays: bool,
 }
 
 impl<'c, 'a> FunctionRewriter<'c, 'a> {
-    /// The words of a function with its checks. `prologue` goes before all else, and exits of an entry point flush.
+    /// Returns the words of a function with its checks. An entry point begins with `prologue`, and flushes its faults at
+    /// each exit.
     pub(crate) fn write(cx: &'c mut Context<'a>, function: &Function, prologue: Option<Vec<u32>>) -> Vec<u32> {
-        let flow = Dominators::new(cx.module, function);
+        let dominators = Dominators::new(cx.module, function);
         let is_entry = prologue.is_some();
-        let rooms = crate::accesses::remaining_bytes::RemainingBytes::new(cx, function);
+        let remaining = crate::accesses::remaining_bytes::RemainingBytes::new(cx, function);
         let place = cx.module.function_of(function.id).unwrap_or(0);
         let loops = crate::analysis::counted_loops::find_counted_loops(cx, function);
         let loop_heads =
@@ -118,10 +121,10 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             cx,
             out: Vec::new(),
             entry_code: prologue.unwrap_or_default(),
-            splice: 0,
+            entry_offset: 0,
             label: 0,
             block: 0,
-            dominators: flow,
+            dominators,
             numbering,
             loops,
             preheader_ends: FxHashMap::default(),
@@ -144,7 +147,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             hoisted: FxHashMap::default(),
             check_cache: crate::checks::check_cache::CheckCache::default(),
             images: crate::accesses::images::ImageFaults::default(),
-            remaining: rooms,
+            remaining,
             recorded_checks: FxHashMap::default(),
         };
         body.run(function);
@@ -153,7 +156,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
 
     fn run(&mut self, function: &Function) {
         let module = self.cx.module;
-        // Room that is not needed is never touched.
+        // Reserves more than most functions need: unused memory costs nothing.
         self.cx.sites.reserve(function.instructions.len() / 4);
         self.out.reserve(module.words_of(function.instructions.clone()) * 4);
         let head_end = last_variable(self.cx, function);
@@ -164,7 +167,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             }
             self.rewrite_instruction(instruction);
             if Some(instruction.at) == head_end {
-                self.splice = self.out.len();
+                self.entry_offset = self.out.len();
             }
         }
     }
@@ -179,12 +182,12 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             }
         }
         self.cx.equal = self.numbering.into_equal();
-        // From the last place on, so that the others stay where they are; those of a place keep their order.
+        // From the last offset to the first, so that the other offsets stay valid. Code for one offset keeps its order.
         self.insertions.sort_by_key(|it| it.0);
         for (place, words) in self.insertions.into_iter().rev() {
             self.out.splice(place..place, words);
         }
-        self.out.splice(self.splice..self.splice, self.entry_code);
+        self.out.splice(self.entry_offset..self.entry_offset, self.entry_code);
         self.out
     }
 
@@ -279,7 +282,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             || op == Op::ExtInst && self.is_printing(instruction)
     }
 
-    /// Ends the head of a loop right behind its phis; what else it has goes into a block of its own.
+    /// Ends a loop header directly after its phis. The rest of the block goes into a block of its own.
     fn split_loop_header(&mut self) {
         let Some(merge) = self.loop_merge_to_split.take() else { return };
         let merge = self.cx.module.instruction(merge);
@@ -317,7 +320,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             emit(&mut self.out, Op::Branch, &[label]);
             self.begin_own_block(label);
         }
-        // Both sides leave by the loop's own ways, so nothing ever comes to where they would meet.
+        // SPIR-V requires a merge block, but both targets stay in the loop, so the merge block is never reached.
         let never = ending.filter(|it| it.stays).map(|_| self.cx.fresh());
         if let Some(never) = never {
             emit(&mut self.out, Op::SelectionMerge, &[never, 0]);
@@ -337,7 +340,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         }
     }
 
-    /// Begins a block of ours.
+    /// Begins a block that the original function does not have.
     fn begin_own_block(&mut self, label: u32) {
         emit(&mut self.out, Op::Label, &[label]);
         self.label = label;
@@ -376,7 +379,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         self.emit_result(op, boolean, operands)
     }
 
-    /// Both, where there are two.
+    /// The conjunction of two conditions, each of which may be absent.
     pub(crate) fn emit_and(&mut self, left: Option<u32>, right: Option<u32>) -> Option<u32> {
         match (left, right) {
             (Some(left), Some(right)) => Some(self.emit_bool(Op::LogicalAnd, &[left, right])),
@@ -384,7 +387,8 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         }
     }
 
-    /// Runs `inside` only where `ok` holds. A value that it makes becomes `result`, or the null of its type.
+    /// Writes a branch: the code of `inside` runs only if `ok` holds. `result` is the type and the id of its value, which is
+    /// null if `ok` does not hold.
     pub(crate) fn emit_guarded(
         &mut self,
         ok: u32,
@@ -474,7 +478,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
         id
     }
 
-    /// An integer as an unsigned one of 32 bits; one that does not fit is as large as can be.
+    /// An integer as an unsigned 32-bit integer. A value that does not fit becomes the largest one.
     pub(crate) fn as_uint(&mut self, id: Id) -> Option<u32> {
         let uint = self.cx.ids.uint;
         let ty = self.cx.types.of_value(id)?;

@@ -54,8 +54,8 @@ impl FileWriter {
     }
 
     /// Ends the file. Returns its size, or the error.
-    pub(crate) fn end(&mut self, moments: &[SeekPoint]) -> io::Result<u64> {
-        let _ = self.jobs.send(WriteJob::End(moments.to_vec()));
+    pub(crate) fn end(&mut self, seek_points: &[SeekPoint]) -> io::Result<u64> {
+        let _ = self.jobs.send(WriteJob::End(seek_points.to_vec()));
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
             _ => Err(io::Error::other("the writing thread is gone")),
@@ -79,7 +79,7 @@ impl FileWriterThread {
                     let _ = written_sender.send(written_block);
                 }),
                 WriteJob::Sync => self.sync(),
-                WriteJob::End(moments) => return self.finish(&moments),
+                WriteJob::End(seek_points) => return self.finish(&seek_points),
             };
             if let Err(error) = result {
                 self.close();
@@ -112,8 +112,8 @@ impl FileWriterThread {
         Ok(())
     }
 
-    fn finish(self, moments: &[SeekPoint]) -> io::Result<u64> {
-        let file = self.writer.finish(moments)?;
+    fn finish(self, seek_points: &[SeekPoint]) -> io::Result<u64> {
+        let file = self.writer.finish(seek_points)?;
         Ok(file.metadata()?.len())
     }
 }

@@ -1,8 +1,9 @@
-//! Writes every call to a file. Our threads collect the records of the streams, compress them and write them.
+//! Captures every call in a trace file. Threads of the layer collect the records of the streams, compress them and write
+//! them.
 //!
-//! A capture is one more listener of the reader thread. It adds to each record only one word, the time. The reader
-//! passes each record to [`Capture::record`]. Blocks go through a bounded queue to the thread that compresses and
-//! writes them (`file_writer`). If the disk is full, the capture ends with a valid file, and the application continues.
+//! While capturing, each record in a stream has one word more, its time. The reader thread passes each record to
+//! [`Capture::add_record`]. Blocks go through a bounded queue to the writer thread, which compresses and writes them
+//! (`file_writer`). If the disk is full, the capture ends with a valid file, and the application continues.
 //!
 //! The memory of the streams is a mapped file beside the trace (`tail_storage`). A chunk of it is reused only after its
 //! words are in the trace. After `kill -9`, the trace and the tail together therefore have every complete record.
@@ -44,7 +45,7 @@ pub(crate) struct Capture {
     began: (Instant, u64),
     /// The time of the last record, for records without a time of their own.
     last_time: u64,
-    last_seal: Instant,
+    last_flush: Instant,
     flush_interval: Duration,
     range: CaptureRange,
     is_broken: bool,
@@ -68,10 +69,10 @@ impl Capture {
         let mut writer = BlockWriter::new(file, header).map_err(failed)?;
         writer.write(RawBlock::metadata(&trace_metadata(settings)).compress(Codec::Zstd)).map_err(failed)?;
         let range = CaptureRange::new(settings);
-        if let Some(wanted) = range.metadata() {
-            writer.write(RawBlock::metadata(&wanted).compress(Codec::Zstd)).map_err(failed)?;
+        if let Some(metadata) = range.metadata() {
+            writer.write(RawBlock::metadata(&metadata).compress(Codec::Zstd)).map_err(failed)?;
         }
-        let storage = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
+        let tail = Arc::new(TailStorage::create(&tail_path(&path), id, began.1).map_err(failed)?);
         let every = Duration::from_millis(settings.capture_flush_ms);
         let codec = match settings.capture_compression {
             Compression::Zstd => Codec::Zstd,
@@ -79,16 +80,16 @@ impl Capture {
             Compression::None => Codec::None,
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
-        PROCESS_STATE.wake.set_storage(Some(storage.clone()));
-        let (recorder, sealed) = (TraceRecorder::default(), Instant::now());
+        PROCESS_STATE.stream_control.set_storage(Some(tail.clone()));
+        let (recorder, flushed) = (TraceRecorder::default(), Instant::now());
         Ok(Capture {
             path,
             recorder,
             writer,
-            tail: storage,
+            tail,
             began,
             last_time: 0,
-            last_seal: sealed,
+            last_flush: flushed,
             flush_interval: every,
             range,
             is_broken: false,
@@ -96,7 +97,7 @@ impl Capture {
     }
 
     /// Adds the next record of a thread.
-    pub(crate) fn record(&mut self, ordered: &OrderedRecord<'_>) {
+    pub(crate) fn add_record(&mut self, ordered: &OrderedRecord<'_>) {
         if self.is_broken || self.range.is_over() {
             return;
         }
@@ -104,25 +105,25 @@ impl Capture {
         self.last_time = ordered.time.map_or(self.last_time, |it| it.wrapping_sub(self.began.1) & TIME_MASK);
         let OrderedRecord { thread: stream, first, end, record, .. } = *ordered;
         let Capture { recorder, writer, is_broken, .. } = self;
-        let mut give = |it| *is_broken |= !writer.queue_block(it);
-        recorder.record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut give);
+        let mut queue = |it| *is_broken |= !writer.queue_block(it);
+        recorder.add_record(StreamRecord { stream, span: first..end, time: self.last_time, record }, &mut queue);
     }
 
-    /// Called when there are no more records for now. If there is enough of it or it is old, writes what was collected,
-    /// and releases the stream memory of everything that was written.
+    /// Called when there are no more records for now. Writes the collected records if there are many or they are old, and
+    /// releases the stream memory of all written records.
     pub(crate) fn flush(&mut self, merger: &mut Merger) {
         if self.is_broken {
             return self.abort(merger);
         }
         self.write_metadata();
         if self.range.take_trigger()
-            && let Some(wanted) = self.range.metadata()
+            && let Some(metadata) = self.range.metadata()
         {
-            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&wanted));
+            self.is_broken |= !self.writer.queue_block(RawBlock::metadata(&metadata));
         }
-        if self.recorder.buffered_words() > WORDS_MAX || self.last_seal.elapsed() >= self.flush_interval {
-            self.seal();
-            self.last_seal = Instant::now();
+        if self.recorder.buffered_words() > WORDS_MAX || self.last_flush.elapsed() >= self.flush_interval {
+            self.flush_all();
+            self.last_flush = Instant::now();
         }
         for written_block in self.writer.written() {
             merger.release(written_block.stream, written_block.position);
@@ -141,7 +142,7 @@ impl Capture {
         self.range.is_over()
     }
 
-    fn seal(&mut self) {
+    fn flush_all(&mut self) {
         let Capture { recorder, writer, is_broken, .. } = self;
         recorder.flush(&mut |raw_block| *is_broken |= !writer.queue_block(raw_block));
         *is_broken |= !writer.sync();
@@ -150,7 +151,7 @@ impl Capture {
     /// Ends a capture whose file cannot be written any more. The application continues without it.
     fn abort(&mut self, merger: &mut Merger) {
         PROCESS_STATE.set_capturing(false);
-        PROCESS_STATE.wake.set_storage(None);
+        PROCESS_STATE.stream_control.set_storage(None);
         merger.release_all();
         if let Err(error) = self.writer.end(&[]) {
             self.report_error(&format!("the capture ends early, and is whole up to there: {error}"));
@@ -171,14 +172,14 @@ impl Capture {
             return self.abort(merger);
         }
         PROCESS_STATE.set_capturing(false);
-        PROCESS_STATE.wake.set_storage(None);
+        PROCESS_STATE.stream_control.set_storage(None);
         self.write_metadata();
-        self.seal();
+        self.flush_all();
         let elapsed = self.began.0.elapsed();
         let speed = u128::from(ticks().wrapping_sub(self.began.1)) * 1_000_000_000 / elapsed.as_nanos().max(1);
         self.writer.queue_block(RawBlock::metadata(&json!({ "ticks_per_second": speed as u64, "ended": true })));
-        let moments = self.recorder.seek_points().to_vec();
-        match self.writer.end(&moments) {
+        let seek_points = self.recorder.seek_points().to_vec();
+        match self.writer.end(&seek_points) {
             Ok(size) => {
                 report_file::captured(&self.path, size);
                 self.tail.remove();

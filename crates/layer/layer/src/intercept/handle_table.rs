@@ -1,4 +1,4 @@
-//! The application's objects: their ids, their parents, and facts that decide which pointers are read.
+//! The application's objects: their ids, their parents, and the state that decides which pointers packing may read.
 //!
 //! A look-up goes from the handle to a slot, and from there to the last order edge, and to ids that are too large for
 //! the map. Handles of different devices may have the same value, so each device has its own table; those of
@@ -32,7 +32,7 @@ pub(crate) struct HandleTable {
     pub(crate) memories: Option<HostVisibleMemories>,
 }
 
-/// Facts by handle.
+/// The pack context of objects, by handle.
 #[derive(Default)]
 struct StoredPackContext {
     subpasses: HashMap<u64, Vec<SubpassUse>>,
@@ -40,7 +40,7 @@ struct StoredPackContext {
     libraries: HashMap<u64, LibraryUse>,
 }
 
-/// The names of what belongs to no device.
+/// The handles of objects that belong to no device.
 pub(crate) static PROCESS_HANDLES: LazyLock<HandleTable> = LazyLock::new(HandleTable::default);
 
 /// About the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so

@@ -43,7 +43,7 @@ macro_rules! shims {
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
             let entered = unsafe { enter!(called, $command, order, &params, $($fast_pack)?) };
-            // Here and not in a function: whoever stops wants few frames to the application.
+            // Not in a function of its own, so that few frames lie between the debugger and the application.
             if entered.is_special() && entered.is_stop_wanted() {
                 lavascope_break_here();
             }
@@ -97,10 +97,10 @@ macro_rules! unshimmed {
     };
 }
 
-/// Enters a call: with the generated code of the command in `fast_pack`, or by the tables if it has none.
+/// Enters a call: with the generated code of the command in `fast_pack`, or by the command's description if it has none.
 macro_rules! enter {
     ($called:ident, $command:ident, $order:ident, $params:expr,) => {
-        enter_by_tables(
+        enter_by_desc(
             $called.owner.handles(),
             $called.owner.listeners,
             Command::$command,

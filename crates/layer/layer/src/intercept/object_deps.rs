@@ -34,19 +34,19 @@ pub(crate) struct LastCommandBuffer {
 pub(crate) struct ObjectDeps {
     /// The last exclusive uses of the objects by other threads.
     pub(crate) order_edges: RefCell<Vec<u64>>,
-    /// The first object that the call has to itself. Recorded commands have no other, so they need no list.
+    /// The first object that the call uses exclusively. Recorded commands have only one, so they need no list.
     pub(crate) first_exclusive: Cell<Option<SyncDomain<'static>>>,
     pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
     /// The objects that another thread used last, with that use.
     pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
 }
 
-/// Resolves handles to ids while a call is packed, and notes what the call must come after.
+/// Resolves handles to ids while a call is packed, and collects the calls that the call must come after.
 pub(crate) struct ObjectIdResolver<'a> {
     pub(crate) handles: &'a HandleTable,
     pub(crate) thread: u32,
     pub(crate) deps: &'a ObjectDeps,
-    /// Whether a stream needs what the call comes after.
+    /// Whether the record goes into a stream, which needs the order.
     pub(crate) is_ordered: bool,
     /// The command buffer that the call records into; its id is known already.
     pub(crate) last_command_buffer: Option<&'a LastCommandBuffer>,
@@ -97,7 +97,7 @@ impl ObjectDeps {
         }
     }
 
-    /// The objects that the call has to itself were last used by it.
+    /// Marks the objects that the call uses exclusively as last used by it.
     #[inline(always)]
     pub(crate) fn mark_all_used(&self, by: OrderEdge) {
         let Some(first) = self.first_exclusive.take() else { return };

@@ -1,5 +1,5 @@
-//! Two threads inside calls on one object that only one thread may use at a time: the order of such calls means
-//! nothing, and who captures should know.
+//! Detects two threads that are inside calls on one object that is externally synchronized. Their calls have no valid
+//! order, so the capture notes it in the trace.
 //!
 //! An object remembers the last call that used it exclusively, and each thread publishes the last call from which it
 //! has returned. If a call uses an object whose last call belongs to another thread and has not returned, two threads

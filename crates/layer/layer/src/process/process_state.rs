@@ -46,7 +46,7 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct ProcessState {
     pub(crate) objects: ObjectTable,
     pub(crate) threads: StreamThreads,
-    pub(crate) wake: LazyLock<Arc<StreamControl>>,
+    pub(crate) stream_control: LazyLock<Arc<StreamControl>>,
     /// The bits of [`Listeners`]. Relaxed, because the data of each listener have locks of their own.
     listeners: AtomicU8,
     printer: Mutex<Option<CallLogWriter>>,
@@ -115,7 +115,7 @@ impl ProcessState {
         ProcessState {
             objects: ObjectTable::new(),
             threads: StreamThreads::new(),
-            wake: LazyLock::new(|| StreamControl::new(WORDS_MAX)),
+            stream_control: LazyLock::new(|| StreamControl::new(WORDS_MAX)),
             listeners: AtomicU8::new(0),
             printer: Mutex::new(None),
             reader: Mutex::new(ReaderThread { thread: None, users: 0, process: 0 }),
@@ -172,7 +172,7 @@ impl ProcessState {
         self.listeners.fetch_or(Listeners::DISABLED.bits(), Ordering::Relaxed);
         // The records of a call may be incomplete after the bug, and the reader would wait for the rest. So no thread
         // may wait for the reader.
-        self.wake.clear_reader();
+        self.stream_control.clear_reader();
     }
 
     /// Starts printing calls.
@@ -215,7 +215,7 @@ impl ProcessState {
         if settings.stats {
             self.is_counting.store(true, Ordering::Relaxed);
         }
-        self.wake.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
+        self.stream_control.set_words_max((settings.sync_stream_mib as usize).saturating_mul(WORDS_PER_MIB));
         if settings.sync && settings.sync_mode == SyncMode::Async {
             lock(&READER_STATE)
                 .validation
@@ -280,9 +280,9 @@ impl ProcessState {
 
     /// Calls `question` with the validation, after it has processed all records; none if there is no validation.
     pub(crate) fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
-        let mut work = lock(&READER_STATE);
-        work.drain();
-        work.validation.as_deref_mut().filter(|_| !self.is_disabled()).map(question)
+        let mut state = lock(&READER_STATE);
+        state.drain();
+        state.validation.as_deref_mut().filter(|_| !self.is_disabled()).map(question)
     }
 
     /// Called by signal handlers before the process ends. Returns whether the reader must be waited for.
@@ -338,20 +338,20 @@ impl ProcessState {
             if seen != self.records_read() {
                 (start, seen) = (Instant::now(), self.records_read());
             }
-            self.wake.wake();
+            self.stream_control.wake();
             std::thread::sleep(Duration::from_micros(200));
         }
         if thread.is_finished() {
             let _ = thread.join();
         }
-        self.wake.clear_reader();
-        if let Ok(mut work) = READER_STATE.try_lock() {
-            work.drain();
-            work.report_progress();
-            if let Some(validation) = work.validation.as_mut().filter(|_| !self.is_disabled()) {
+        self.stream_control.clear_reader();
+        if let Ok(mut state) = READER_STATE.try_lock() {
+            state.drain();
+            state.report_progress();
+            if let Some(validation) = state.validation.as_mut().filter(|_| !self.is_disabled()) {
                 validation.end();
             }
-            let ReaderState { capture, merger, .. } = &mut *work;
+            let ReaderState { capture, merger, .. } = &mut *state;
             if let Some(capture) = capture.take() {
                 capture.end(merger);
             }
@@ -362,27 +362,27 @@ impl ProcessState {
 /// The reader thread: reads all records, and sleeps until there are more or it must stop.
 fn reader_main() {
     PROCESS_STATE.reader_thread.store(threads::id(), Ordering::Relaxed);
-    PROCESS_STATE.wake.set_reader();
+    PROCESS_STATE.stream_control.set_reader();
     catch_panic("the reader", read_until_stopped, || ());
     // From now on, no thread waits for the reader.
     PROCESS_STATE.reader_process.store(0, Ordering::Relaxed);
-    PROCESS_STATE.wake.clear_reader();
+    PROCESS_STATE.stream_control.clear_reader();
 }
 
 fn read_until_stopped() {
     while !PROCESS_STATE.is_stopping.load(Ordering::Acquire) {
-        let mut work = lock(&READER_STATE);
-        work.drain();
-        let ReaderState { stats, validation, report_timer, .. } = &mut *work;
+        let mut state = lock(&READER_STATE);
+        state.drain();
+        let ReaderState { stats, validation, report_timer, .. } = &mut *state;
         report_timer.report_if_due(|| report_progress(stats, validation));
         if PROCESS_STATE.is_final_report_wanted.load(Ordering::Acquire)
             && !PROCESS_STATE.is_final_report_done.load(Ordering::Relaxed)
         {
-            work.drain();
-            work.report_final();
+            state.drain();
+            state.report_final();
             PROCESS_STATE.is_final_report_done.store(true, Ordering::Release);
         }
-        drop(work);
+        drop(state);
         // Wait before the next round: the last words of a stream are still in the cache of the writing thread.
         std::thread::park_timeout(Duration::from_millis(5));
     }
@@ -399,7 +399,7 @@ impl ReaderState {
         let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
             let OrderedRecord { thread, record, .. } = ordered;
             if let Some(item) = capture {
-                item.record(&ordered);
+                item.add_record(&ordered);
             }
             // Only the holder of the lock writes this.
             PROCESS_STATE.records_read.store(PROCESS_STATE.records_read() + 1, Ordering::Relaxed);
@@ -409,7 +409,7 @@ impl ReaderState {
             }
             // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
-                item.record(thread, record);
+                item.process_record(thread, record);
                 *validation = Some(item);
             }
             if is_call {
@@ -449,7 +449,7 @@ fn report_progress(stats: &CallStats, validation: &mut Option<Box<Validation>>) 
     if PROCESS_STATE.is_counting.load(Ordering::Relaxed) {
         report_file::stats(stats);
     }
-    let (times, time) = PROCESS_STATE.wake.wait_stats();
+    let (times, time) = PROCESS_STATE.stream_control.wait_stats();
     if times > 0 {
         report_file::stream_waits(times, time);
     }

@@ -37,12 +37,12 @@ use crate::report::messages::Delivery;
 use crate::report::validation::{PendingMessage, Validation};
 
 /// One for the process; objects of different instances do not affect each other.
-static INLINE_STATE: Mutex<InlineState> = Mutex::new(InlineState { validation: None, clock: None, users: 0 });
+static INLINE_STATE: Mutex<InlineState> = Mutex::new(InlineState { validation: None, report_timer: None, users: 0 });
 
 struct InlineState {
     /// None if inline validation is off, and after a bug of the layer.
     validation: Option<Box<Validation>>,
-    clock: Option<ReportTimer>,
+    report_timer: Option<ReportTimer>,
     /// Number of [`InlineGuard`]s.
     users: usize,
 }
@@ -53,10 +53,10 @@ pub(crate) struct InlineGuard(());
 impl Drop for InlineGuard {
     fn drop(&mut self) {
         let work = || {
-            let mut work = lock();
-            work.users -= 1;
-            if work.users == 0 {
-                work.end();
+            let mut state = lock();
+            state.users -= 1;
+            if state.users == 0 {
+                state.end();
             }
         };
         catch_panic("the end of validation", work, || ());
@@ -65,10 +65,10 @@ impl Drop for InlineGuard {
 
 /// Starts inline validation.
 pub(crate) fn start(settings: &Settings) -> InlineGuard {
-    let mut work = lock();
-    work.validation.get_or_insert_with(|| Box::new(Validation::inline())).add_settings(settings);
-    work.clock.get_or_insert_default();
-    work.users += 1;
+    let mut state = lock();
+    state.validation.get_or_insert_with(|| Box::new(Validation::inline())).add_settings(settings);
+    state.report_timer.get_or_insert_default();
+    state.users += 1;
     PROCESS_STATE.start_inline();
     InlineGuard(())
 }
@@ -84,10 +84,10 @@ pub(crate) fn watch_first_accesses(keys: &[FirstAccessKey]) {
 /// The process ends while calls are still validated.
 pub(crate) fn end_process() {
     // The lock may be taken forever: at the time of a fork, or by a thread that no longer exists.
-    if let Ok(mut work) = INLINE_STATE.try_lock()
-        && work.users > 0
+    if let Ok(mut state) = INLINE_STATE.try_lock()
+        && state.users > 0
     {
-        work.end();
+        state.end();
     }
 }
 
@@ -108,17 +108,17 @@ pub(crate) struct InlineFindings {
 /// Validates a record. Returns what must be reported to the application because of it.
 #[inline(never)]
 pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
-    let mut work = lock();
+    let mut state = lock();
     // Taken out of the option, so that it stays none if it panics.
-    let mut validation = work.validation.take()?;
-    let messages = validation.record(thread, record).unwrap_or_default();
+    let mut validation = state.validation.take()?;
+    let messages = validation.process_record(thread, record).unwrap_or_default();
     let first_accesses = validation.take_first_accesses();
     let found = (!messages.is_empty() || !first_accesses.is_empty())
         .then(|| Box::new(InlineFindings { thread, record: record.to_vec(), messages, first_accesses }));
-    if let Some(clock) = &mut work.clock {
-        clock.count_record(|| validation.report_counts());
+    if let Some(report_timer) = &mut state.report_timer {
+        report_timer.count_record(|| validation.report_counts());
     }
-    work.validation = Some(validation);
+    state.validation = Some(validation);
     found
 }
 
@@ -126,14 +126,14 @@ impl InlineFindings {
     /// Calls the application's messengers, without a lock. If one of them cancels the call and that is still possible,
     /// undoes its effects.
     #[cold]
-    pub(crate) fn send(&self, names: &HandleTable, moment: CallPhase) -> Delivery {
+    pub(crate) fn send(&self, names: &HandleTable, phase: CallPhase) -> Delivery {
         let send = |it: &PendingMessage| it.inbox.send(&it.rendered, names);
         let answer = self.messages.iter().map(send).max().unwrap_or(Delivery::NoMessenger);
-        if answer == Delivery::SkipCall && moment == CallPhase::BeforeDriver {
-            let mut work = lock();
-            if let (Some(mut validation), Some(record)) = (work.validation.take(), from_trusted(&self.record)) {
+        if answer == Delivery::SkipCall && phase == CallPhase::BeforeDriver {
+            let mut state = lock();
+            if let (Some(mut validation), Some(record)) = (state.validation.take(), from_trusted(&self.record)) {
                 validation.undo_call(self.thread, record);
-                work.validation = Some(validation);
+                state.validation = Some(validation);
             }
         }
         answer

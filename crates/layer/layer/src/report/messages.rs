@@ -1,7 +1,8 @@
-//! Messages of ours, and the application's messengers, which get them.
+//! Messages of the layer, and the application's messengers, which receive them.
 //!
-//! A messenger chained into `vkCreateInstance` is used while the instance is made and ended, those created later in
-//! between; where there is none, messages go to the log. Callbacks are called without any lock held.
+//! A messenger that is chained into `vkCreateInstance` receives messages while the instance is created and destroyed.
+//! Messengers that are created later receive messages in between. Without a messenger, messages go to the log. The layer
+//! holds no lock while it calls a messenger.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -25,27 +26,27 @@ use crate::loader::proc_addr::CHAINS;
 use crate::process::catch_panic::is_disabled;
 use crate::report::message_json;
 
-/// Something to tell the application.
+/// A message for the application.
 pub(crate) struct OutgoingMessage<'a> {
     pub(crate) severity: MessageSeverity,
     /// What users filter by.
     pub(crate) name: &'a CStr,
     pub(crate) text: &'a str,
-    /// The function of the API that it is about; empty if none.
+    /// The Vulkan command that the message is about; empty if there is none.
     pub(crate) function: &'a str,
-    /// What it is about, as far as that is alive.
+    /// The objects that the message is about, as far as they are alive.
     pub(crate) objects: &'a [MessageObject],
     pub(crate) labels: &'a MessageLabels,
 }
 
 impl<'a> OutgoingMessage<'a> {
-    /// One about nothing in particular.
+    /// A message without a command, objects and labels.
     pub(crate) fn new(severity: MessageSeverity, name: &'a CStr, text: &'a str) -> OutgoingMessage<'a> {
         OutgoingMessage { severity, name, text, function: "", objects: &[], labels: &NO_LABELS }
     }
 }
 
-/// The debug labels around what a message is about, the outermost first.
+/// The debug labels around the command that a message is about, the outermost first.
 pub(crate) struct MessageLabels {
     pub(crate) queue: Vec<CString>,
     pub(crate) commands: Vec<CString>,
@@ -62,19 +63,20 @@ pub(crate) struct MessageObject {
     pub(crate) name: Option<CString>,
 }
 
-/// What became of a message, the weightiest last.
+/// What happened to a message. If several messengers receive it, the largest value counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Delivery {
-    /// The settings do not want it sent.
+    /// The settings filter the message.
     Unsent,
     NoMessenger,
     Delivered,
-    /// A callback wants the call to be given up.
+    /// A callback returned `VK_TRUE`: the driver must not see the call.
     SkipCall,
 }
 
-/// Who wants messages. Its callback can be called until the application destroys the messenger, or the instance whose
-/// creation it was chained to: `from_debug_utils` and `from_debug_report` ask for that, and `recipients` gives no other.
+/// A messenger of the application. Its callback can be called until the application destroys the messenger, or the
+/// instance whose creation it was chained to: `from_debug_utils` and `from_debug_report` require that, and `recipients`
+/// returns no other messengers.
 #[derive(Clone, Copy)]
 pub(crate) struct Messenger {
     handle: u64,
@@ -110,23 +112,23 @@ type ReportCallback = unsafe extern "system" fn(
 pub(crate) struct Messages {
     chained: Vec<Messenger>,
     created: RwLock<Vec<Messenger>>,
-    /// Between the creation of the instance and its end. Relaxed: both are the application's own calls.
+    /// Whether the instance is created and not yet being destroyed. Relaxed, because the application's own calls change it.
     is_alive: AtomicBool,
     rules: MessageRules,
     sent_counts: Mutex<HashMap<CString, u64>>,
-    /// Of threads of ours, for messengers: those are called inside of the application's own calls, since it may destroy
-    /// a messenger at any other moment.
+    /// Messages of the layer's threads. Messengers receive them inside the application's next call, because the
+    /// application may destroy a messenger at any other moment.
     queued: Mutex<Vec<QueuedMessage>>,
-    /// Whether something is kept. Relaxed: who misses it looks again at the next call.
+    /// Whether `queued` has messages. Relaxed: a thread that misses one sends it at its next call.
     has_queued: AtomicBool,
 }
 
-/// A message for messengers, until the application calls.
+/// A message that waits for the application's next call.
 struct QueuedMessage {
     severity: MessageSeverity,
     name: CString,
     text: String,
-    /// Whether the report has it, so that nobody else must log it.
+    /// Whether the report file has it, so that it need not be logged.
     is_reported: bool,
 }
 
@@ -134,17 +136,17 @@ thread_local! {
     static IS_LAYER_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The calling thread is one of ours, and never inside of a call of the application.
+/// Marks the calling thread as a thread of the layer, which is never inside a call of the application.
 pub(crate) fn mark_layer_thread() {
     IS_LAYER_THREAD.set(true);
 }
 
-/// What the settings say about messages.
+/// The settings for messages.
 #[derive(Default)]
 struct MessageRules {
     filter: Vec<MessageId>,
     ignore: Vec<IgnoreRule>,
-    /// The same message is sent at most so often.
+    /// How often the same message is sent at most.
     limit: Option<u64>,
     logged_flags: Vec<ReportFlag>,
     actions: Vec<DebugAction>,
@@ -157,7 +159,7 @@ impl Messages {
     pub(crate) fn new(chained: Vec<Messenger>, settings: &Settings) -> Messages {
         let rules = MessageRules {
             filter: settings.message_id_filter.clone(),
-            // They were read once already.
+            // The settings are checked, so that every rule can be parsed.
             ignore: settings.ignore.iter().filter_map(|it| IgnoreRule::parse(it).ok()).collect(),
             limit: settings.enable_message_limit.then_some(settings.duplicate_message_limit).filter(|it| *it > 0),
             logged_flags: settings.report_flags.clone(),
@@ -182,12 +184,12 @@ impl Messages {
         }
     }
 
-    /// The instance was made, or is about to end.
+    /// Called when the instance was created, and before it is destroyed.
     pub(crate) fn set_alive(&self, is_alive: bool) {
         self.is_alive.store(is_alive, Ordering::Relaxed);
     }
 
-    /// Gives a message to whoever wants it, else to the log. Says whether a callback wants the call to be given up.
+    /// Sends a message to the messengers, or to the log if there are none. Returns whether a callback skips the call.
     pub(crate) fn send(&self, message: &OutgoingMessage<'_>) -> bool {
         let answer = self.send_to_messengers(message);
         let actions = &self.rules.actions;
@@ -199,8 +201,8 @@ impl Messages {
         answer == Delivery::SkipCall
     }
 
-    /// The same for one that the report may have, so that it is not logged; from a thread of ours, messengers get it
-    /// later.
+    /// Like `send`, but does not log a message that is in the report file. A message of the layer's own threads is queued
+    /// for the messengers.
     pub(crate) fn send_or_queue(&self, message: &OutgoingMessage<'_>, is_reported: bool) {
         if !IS_LAYER_THREAD.get() {
             self.send_queued();
@@ -216,7 +218,8 @@ impl Messages {
         }
     }
 
-    /// Sends what threads of ours kept. For calls of the application, with no lock held.
+    /// Sends the queued messages of the layer's threads. Must be called inside a call of the application, with no lock
+    /// held.
     #[inline(always)]
     pub(crate) fn send_queued(&self) {
         if self.has_queued.load(Ordering::Relaxed) {
@@ -244,7 +247,7 @@ impl Messages {
         }
     }
 
-    /// Gives a message to the application's messengers alone.
+    /// Sends a message to the application's messengers, and not to the log.
     pub(crate) fn send_to_messengers(&self, message: &OutgoingMessage<'_>) -> Delivery {
         let is_ignored = self.rules.actions.contains(&DebugAction::Ignore);
         if is_disabled() || is_ignored || self.rules.is_filtered(message.name) || self.advance_duplicate_count(message)
@@ -267,7 +270,7 @@ impl Messages {
         answer
     }
 
-    /// What of the settings does not want a finding, if anything.
+    /// The setting that filters a finding, if there is one.
     pub(crate) fn ignored_by(&self, diagnostic: &Diagnostic) -> Option<String> {
         let name = CString::new(&*diagnostic.code.0).unwrap_or_default();
         if self.rules.is_filtered(&name) {
@@ -276,18 +279,18 @@ impl Messages {
         self.rules.ignore.iter().find(|rule| rule.matches(diagnostic)).map(IgnoreRule::to_string)
     }
 
-    /// Whether messages end with their facts.
+    /// Whether messages end with the properties of the finding.
     pub(crate) fn has_extra_properties(&self) -> bool {
         self.rules.has_extra_properties
     }
 
-    /// Whether an equal message was sent as often as is wanted.
+    /// Whether the settings do not allow another equal message, after `count` ones.
     pub(crate) fn is_above_limit(&self, count: u64) -> bool {
         self.rules.limit.is_some_and(|it| count > it)
     }
 
-    /// Logs a message at once that messengers get later, if there is none or it is to be logged anyway. Says whether
-    /// it did.
+    /// Logs a message that messengers receive later, if no messenger wants it or the settings demand a log. Returns whether
+    /// it was logged.
     pub(crate) fn log_now(&self, message: &OutgoingMessage<'_>) -> bool {
         let rules = &self.rules;
         let is_ignored = rules.actions.contains(&DebugAction::Ignore);
@@ -297,7 +300,7 @@ impl Messages {
         !is_silent && is_logged && rules.log(message.severity, &rules.formatted_with_name(message))
     }
 
-    /// Logs a message that no messenger came by to get.
+    /// Logs a message that could not be sent to its messengers.
     pub(crate) fn log_undelivered(&self, message: &OutgoingMessage<'_>) {
         if is_disabled() {
             return;
@@ -308,8 +311,8 @@ impl Messages {
         }
     }
 
-    /// Gives what a shader printed to the application's messengers, and to the log if none wants it or it is to be
-    /// logged anyway.
+    /// Sends a print of a shader to the application's messengers, and to the log if no messenger wants it or the settings
+    /// demand it.
     pub(crate) fn send_printf(&self, message: &OutgoingMessage<'_>, is_logged: bool) {
         let answer = self.send_to_messengers(message);
         let is_logged = is_logged || self.rules.actions.contains(&DebugAction::Log);
@@ -321,7 +324,7 @@ impl Messages {
         }
     }
 
-    /// Logs a word of ours that is no message.
+    /// Logs a text that is not a message, for example a summary.
     pub(crate) fn log_plain(&self, text: &str) {
         if !self.rules.is_json && !is_disabled() {
             self.rules.write(&format!("lavascope: {text}\n"));
@@ -337,9 +340,9 @@ impl Messages {
     }
 
     fn advance_duplicate_count(&self, message: &OutgoingMessage<'_>) -> bool {
-        // What shaders print is to be read in full.
+        // Prints of shaders are never limited.
         let Some(limit) = self.rules.limit.filter(|_| message.name != PRINTF) else { return false };
-        // One kind of problem may come in many texts, each worth telling; a flood of one text is not.
+        // The limit counts equal texts: messages of one kind with different texts are all useful.
         let key = CString::new(format!("{}\n{}", message.name.to_string_lossy(), message.text)).unwrap_or_default();
         let mut sent = lock(&self.sent_counts);
         let count = sent.entry(key).or_default();
@@ -360,12 +363,12 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How what shaders print is called.
+/// The name of messages with prints of shaders.
 pub(crate) const PRINTF: &CStr = c"VVL-DEBUG-PRINTF";
-/// How hazards are called.
+/// The names of messages about hazards begin with this.
 const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
 
-/// Stops a debugger here; without one, the process.
+/// Stops in the debugger. Ends the process if there is no debugger.
 fn break_into_debugger() {
     lavascope_platform::process::raise_trap();
 }
@@ -376,12 +379,12 @@ pub(crate) fn message_number(name: &CStr) -> i32 {
 }
 
 impl MessageRules {
-    /// Callbacks get a message, and where there are none it is logged.
+    /// Whether messages go to the callbacks, or to the log if there are none.
     fn is_default_action(&self) -> bool {
         self.actions.is_empty() || self.actions.contains(&DebugAction::Default)
     }
 
-    /// Names and numbers that the Khronos layer had for hazards before count too.
+    /// Whether the settings filter a name. They may contain former names and numbers of the Khronos layer for hazards.
     fn is_filtered(&self, name: &CStr) -> bool {
         let own = name.to_string_lossy();
         let former = own.strip_prefix(HAZARD_PREFIX).map(|it| format!("{HAZARD_PREFIX}{}", it.replace('-', "_")));
@@ -397,7 +400,7 @@ impl MessageRules {
         if self.is_json { message_json::format_json(message) } else { message.text.to_owned() }
     }
 
-    /// With the name, which a log has no other place for.
+    /// The text with the name of the message, for the log.
     fn formatted_with_name(&self, message: &OutgoingMessage<'_>) -> String {
         let (name, number) = (message.name.to_string_lossy(), message_number(message.name));
         let text = self.formatted(message);
@@ -483,14 +486,14 @@ impl Messenger {
         }
     }
 
-    /// Calls the callback if it wants such messages, and gives its answer.
+    /// Calls the callback if it wants such messages, and returns its answer.
     ///
     /// # Safety
     ///
     /// The application must not destroy the messenger before this returns.
     unsafe fn call(&self, message: &OutgoingMessage<'_>, text: &str) -> Delivery {
         let text = CString::new(text.replace('\0', "\\0")).unwrap_or_default();
-        let gives_up = match self.kind {
+        let skips_call = match self.kind {
             MessengerKind::Utils { severities, types, callback } => callback.and_then(|callback_item| {
                 // SAFETY: the callback of this messenger, which by the contract of this function is not destroyed.
                 unsafe { self.call_utils(message, &text, severities, types, callback_item) }
@@ -500,7 +503,7 @@ impl Messenger {
                 unsafe { self.call_report(message, &text, flags, callback_item) }
             }),
         };
-        match gives_up {
+        match skips_call {
             None => Delivery::NoMessenger,
             Some(false) => Delivery::Delivered,
             Some(true) => Delivery::SkipCall,
@@ -600,7 +603,7 @@ fn c_str_ptr(text: &CStr) -> Ptr<u8> {
     Ptr::new(text.as_ptr().expose_provenance() as u64)
 }
 
-/// Passes a call on, recorded only if those of the instance are.
+/// Passes a call on. Records it only if the instance has listeners.
 ///
 /// # Safety
 ///
@@ -618,7 +621,8 @@ unsafe fn forward_maybe_recorded<T: Structure, R: ReturnBits>(
     unsafe { forward_recorded(&PROCESS_HANDLES, owner.listeners, command, params, next) }
 }
 
-/// A command that makes or ends a messenger: recorded where somebody listens, and known to us.
+/// Hooks for a command that creates messengers and the command that destroys them. They record the call if the instance
+/// has listeners, and add the messenger to the instance's `Messages` or remove it.
 macro_rules! messenger_commands {
     ($create:ident: $create_command:ident($create_params:ident, $info:ident, $info_name:ident, $handle:ident, $out:ident) = $make:ident,
      $destroy:ident: $destroy_command:ident($destroy_params:ident, $field:ident)) => {

@@ -1,4 +1,4 @@
-//! A finding in words: what messengers get, and what the report gets.
+//! A finding as text, for messengers and for the report file.
 
 use std::ffi::CString;
 
@@ -18,24 +18,24 @@ pub(crate) struct RenderedFinding {
     pub(crate) name: CString,
     pub(crate) text: String,
     function: String,
-    /// With their names.
+    /// The objects that it is about, with their debug names.
     objects: Vec<(ObjectId, Option<CString>)>,
     labels: MessageLabels,
-    /// What of the settings keeps it away.
+    /// The setting that filters it, if there is one.
     pub(crate) ignored_by: Option<String>,
 }
 
 impl RenderedFinding {
-    /// The words of a finding, as an instance wants them.
-    pub(crate) fn new(diagnostic: &Diagnostic, messages: &Messages, wanted: FindingFilter) -> RenderedFinding {
+    /// The text of a finding, by the settings of an instance.
+    pub(crate) fn new(diagnostic: &Diagnostic, messages: &Messages, filter: FindingFilter) -> RenderedFinding {
         let facts = if messages.has_extra_properties() { diagnostic.properties.clone() } else { Vec::new() };
         let text = render_text(&Diagnostic { count: 1, properties: facts, ..diagnostic.clone() });
         let labels = diagnostic.locations.first().map_or_else(DebugLabels::default, |it| it.labels.clone());
         let list = |all: Vec<String>| all.into_iter().filter_map(|it| CString::new(it).ok()).collect();
         RenderedFinding {
-            severity: wanted.severity(diagnostic),
+            severity: filter.severity(diagnostic),
             name: CString::new(&*diagnostic.code.0).unwrap_or_default(),
-            // The first line has severity and code, which a message has apart.
+            // The first line has severity and code, which are separate fields of a message.
             text: text.split_once('\n').map_or("", |it| it.1).trim_end().to_owned() + &stacks_text(diagnostic),
             function: diagnostic.function.clone(),
             objects: diagnostic
@@ -75,25 +75,25 @@ impl RenderedFinding {
         self.objects.iter().filter_map(made).collect()
     }
 
-    /// The finding as the report has it, which has occurred so often.
+    /// The finding for the report file, with the number of its occurrences.
     pub(crate) fn finding(&self, diagnostic: &Diagnostic, occurrences: u64) -> Finding {
         let finding = Finding::of(diagnostic, &raw_stack);
         Finding { severity: self.finding_severity(diagnostic), occurrences, ..finding }
     }
 
-    /// What is new of a finding that the report has.
+    /// An addition to a finding that the report file has.
     pub(crate) fn addition(&self, diagnostic: &Diagnostic, occurrences: u64) -> Finding {
         let finding = Finding::of(diagnostic, &|_| Stack::default()).addition();
         Finding { severity: self.finding_severity(diagnostic), occurrences, ..finding }
     }
 
-    /// The listed sites behind those that the report has.
+    /// The listed sites after the first `known` ones, which the report file has.
     pub(crate) fn more_sites(&self, diagnostic: &Diagnostic, known: u64) -> Vec<FindingSite> {
         let listed = Finding::of(diagnostic, &raw_stack).more_sites;
         listed.into_iter().skip(known.saturating_sub(1) as usize).collect()
     }
 
-    /// The settings may make an error of what is less.
+    /// The severity in the report file. The settings may raise it to an error.
     fn finding_severity(&self, diagnostic: &Diagnostic) -> FindingSeverity {
         match self.severity {
             MessageSeverity::Error => FindingSeverity::Error,
@@ -113,11 +113,11 @@ fn raw_stack(number: u32) -> Stack {
     Stack { frames: backtrace::frames(number).into_iter().map(frame).collect() }
 }
 
-/// Frames that are reported in a message.
+/// Largest number of frames of a call stack in a message.
 const FRAMES_MAX: usize = 16;
 
-/// Call stacks for those who read messages as they come: modules and offsets, since symbols take time.
-/// A report has them already, with lines.
+/// The call stacks of a message: modules and offsets, because looking up symbols takes time. Empty if there is a report
+/// file, which has the stacks with source lines.
 fn stacks_text(diagnostic: &Diagnostic) -> String {
     let mut text = String::new();
     if report_file::is_open() {

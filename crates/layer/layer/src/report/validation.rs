@@ -1,10 +1,10 @@
-//! What the validator finds, on its way to whoever wants to know.
+//! Gives records to the validator, and sends its findings to the report file, the log and the messengers.
 //!
-//! The report and the log get a finding at once, so that a crash loses nothing. The application's messengers get it on
-//! the application's own threads, with no lock held. In the inline mode that is inside of the call that led to it. In
-//! the async mode it is at the next submission, presentation or wait on the device, and the rest when the device is
-//! destroyed, which waits for the reader ([`Inbox`]). The queue of messages is bounded, and dropped messages are
-//! counted. Equal messages stop at the limit of the settings.
+//! The report file and the log get a finding at once, so that a crash loses nothing. The application's messengers get it
+//! on the application's own threads, with no lock held. In the inline mode, that is inside the call that led to it. In
+//! the async mode, that is at the next submission, presentation or wait on the device ([`Inbox`]). The destruction of
+//! the device waits for the reader and delivers the rest. The queue of messages is bounded, and dropped messages are
+//! counted. The settings limit the number of equal messages.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -61,13 +61,13 @@ pub(crate) struct Inbox {
 /// Which findings an instance reports, and how.
 #[derive(Clone, Copy)]
 pub(crate) struct FindingFilter {
-    /// Inside of the calls, or soon after.
+    /// Whether findings are reported inside the calls, or soon after.
     pub(crate) mode: SyncMode,
-    /// Also hazards that are only possible.
+    /// Whether hazards are reported that are only possible.
     pub(crate) possible: bool,
-    /// Also hazards that are not inside of one command buffer.
+    /// Whether hazards between command buffers are reported.
     pub(crate) submit_time: bool,
-    /// What depends on shaders as errors, but for what is only assumed to meet.
+    /// Whether hazards that depend on shaders are errors, except those whose accesses are only assumed to overlap.
     pub(crate) heuristic: bool,
     /// Whether a debugger stops at the first finding of each cause.
     pub(crate) stops: bool,
@@ -111,11 +111,11 @@ pub(crate) struct PendingMessage {
 
 impl Inbox {
     /// From now on, the findings of a device are reported.
-    pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, wanted: FindingFilter) -> Arc<Inbox> {
+    pub(crate) fn open(device: ObjectId, messages: &Arc<Messages>, filter: FindingFilter) -> Arc<Inbox> {
         let inbox = Arc::new(Inbox {
             device,
             messages: messages.clone(),
-            finding_filter: wanted,
+            finding_filter: filter,
             pending: Mutex::default(),
             count: AtomicUsize::new(0),
             dropped: AtomicUsize::new(0),
@@ -130,7 +130,7 @@ impl Inbox {
     pub(crate) fn deliver(&self, names: &HandleTable) {
         if self.finding_filter.mode == SyncMode::Async {
             // Wakes the reader, because the device may hang or crash on the submission.
-            PROCESS_STATE.wake.wake();
+            PROCESS_STATE.stream_control.wake();
         }
         if self.count.load(Ordering::Relaxed) > 0 {
             catch_panic("messages", || self.deliver_all(names), || ());
@@ -153,7 +153,7 @@ impl Inbox {
         }
     }
 
-    /// The shaders of the device will report their touches.
+    /// Announces that the shaders of the device record their touches.
     pub(crate) fn expect_feedback(&self) {
         self.with_validation(|it| it.validator.expect_feedback(self.device));
     }
@@ -198,7 +198,7 @@ impl Inbox {
             && PROCESS_STATE.is_reading()
             && start.elapsed() < READER_TIMEOUT
         {
-            PROCESS_STATE.wake.wake();
+            PROCESS_STATE.stream_control.wake();
             std::thread::sleep(Duration::from_micros(200));
         }
         lock(&INBOXES).retain(|it| !std::ptr::eq(&*it.1, self));
@@ -220,42 +220,42 @@ impl Inbox {
 pub(crate) struct Validation {
     validator: Validator,
     stacks: StackReader,
-    /// Whether somebody watches for accesses.
+    /// Whether `watch_first_accesses` was called.
     watches: bool,
     mode: SyncMode,
     host_writes: HostWriteTracking,
     causes: Vec<ReportedCause>,
-    /// The index in `causes`, by instance, diagnostic, and whether a rule keeps it away.
+    /// The index in `causes`, by diagnostic, instance, and whether a rule of the settings ignores it.
     cause_index: HashMap<(usize, usize, bool), usize>,
-    /// Of each site and instance.
+    /// The state of each site, by site and instance.
     sites: HashMap<(usize, usize), ReportedSite>,
     /// The log that got findings, for the summary at the end.
     log: Option<Arc<Messages>>,
     /// Number of ignored findings in the report so far.
     ignored_reported: u64,
-    /// What the report was told of explanations that were cut.
+    /// The lines about cut explanations that the report has.
     cut_reported: Vec<String>,
     /// Causes in the log, and causes that did not fit.
     logged: usize,
     unlogged: usize,
     calls: u64,
-    /// The coverage is reported again after so many submissions.
+    /// The number of submissions after which the coverage is reported again.
     next_coverage: u64,
     submits: u64,
 }
 
-/// A pair of commands of a cause.
+/// A site of a cause: a pair of commands, and a resource.
 #[derive(Clone, Copy, Default)]
 struct ReportedSite {
     is_ignored: bool,
     count: u64,
 }
 
-/// A cause as one instance reports it; another instance may have other settings. Sites that a rule keeps away are apart.
+/// A cause as one instance reports it; another instance may have other settings. Ignored sites are a cause of their own.
 struct ReportedCause {
     /// Its index among the diagnostics.
     diagnostic_index: usize,
-    /// The place of its first site among the variants, if that is not the first of the diagnostic.
+    /// The index of its first site in [`Validator::variants`], if that is not the first site of the diagnostic.
     variant: Option<usize>,
     /// The messages of the instance. Kept alive, so that no other instance gets the same address.
     messages: Arc<Messages>,
@@ -263,7 +263,7 @@ struct ReportedCause {
     /// Number of findings on devices whose hazards are reported, and the number in the report file.
     count: u64,
     reported: u64,
-    /// What else the report file has of it.
+    /// The sites and frames that the report file has.
     reported_sites: u64,
     reported_frames: Option<FrameRange>,
     /// Whether it is in the log, and the count in the last summary.
@@ -288,16 +288,17 @@ impl ReportedCause {
         }
     }
 
-    /// The finding as the report file gets it first. `own` is the diagnostic of the first site, `all` that of the cause.
+    /// The first entry of the cause in the report file. `own` is the diagnostic of the first site, `all` that of the
+    /// cause.
     fn first_report(&mut self, own: &Diagnostic, all: &Diagnostic) -> Finding {
         (self.reported, self.reported_sites, self.reported_frames) = (1, all.sites, all.frames);
         Finding { frames: all.frames.map(FrameSpan::from), ..self.rendered.finding(own, 1) }
     }
 
-    /// What is new since the last report.
+    /// The entry that adds new occurrences, sites and frames to the report file.
     fn addition(&self, own: &Diagnostic, all: &Diagnostic) -> Option<Finding> {
         let occurrences = self.count - self.reported;
-        // If the first sites are kept away, the others are not counted apart.
+        // If the first sites are ignored, the others are not counted separately.
         let sites = if self.variant.is_none() { all.sites - self.reported_sites } else { 0 };
         let before = self.reported_frames.map_or(0, |it| it.count);
         let frames = all.frames.filter(|it| Some(*it) != self.reported_frames);
@@ -310,7 +311,7 @@ impl ReportedCause {
     }
 }
 
-/// Whether host writes to memories with indices are known.
+/// Whether host writes to memory are recorded, so that the validator can read indices there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostWriteTracking {
     Undecided,
@@ -366,14 +367,14 @@ impl Validation {
             self.host_writes = HostWriteTracking::On;
             self.validator.expect_some_host_writes();
         }
-        // Where shaders keep what they touch, what is only possible may turn out to be certain.
+        // If shaders record their accesses, a possible hazard may turn out to be certain.
         if settings.possible || settings.gpu {
             self.validator.report_possible();
         }
     }
 
     /// Validates a record. Returns what must be sent to messengers at once.
-    pub(crate) fn record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+    pub(crate) fn process_record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             if self.host_writes == HostWriteTracking::On {
                 HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
@@ -386,7 +387,7 @@ impl Validation {
             let stack = self.stacks.take(thread, record.command(), record.call_number());
             self.validator.set_call_stack(stack);
         }
-        self.validator.record(thread, record);
+        self.validator.process_record(thread, record);
         if self.submits >= self.next_coverage {
             self.next_coverage = 2 * self.submits;
             self.report_coverage();
@@ -432,7 +433,7 @@ impl Validation {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
         let own = finding.variant.map_or(diagnostic, |it| &self.validator.variants()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
-        let (messages, rendered) = (&inbox.messages, &mut self.causes);
+        let (messages, causes) = (&inbox.messages, &mut self.causes);
         let instance = Arc::as_ptr(messages).addr();
         if self.sites.len() >= SITES_MAX {
             self.sites.clear();
@@ -444,8 +445,8 @@ impl Validation {
         site.count += 1;
         let ReportedSite { is_ignored, count } = *site;
         let index = *self.cause_index.entry((finding.cause, instance, is_ignored)).or_insert_with(|| {
-            rendered.push(ReportedCause::new(finding, own, &inbox));
-            rendered.len() - 1
+            causes.push(ReportedCause::new(finding, own, &inbox));
+            causes.len() - 1
         });
         let cause = &mut self.causes[index];
         cause.count += 1;
@@ -463,14 +464,14 @@ impl Validation {
         if is_above_limit && (is_reported || count > 1) {
             return None;
         }
-        let reported = match finding.variant {
+        let rendered = match finding.variant {
             variant if variant == cause.variant => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
         };
         // The log gets each site once, as a messenger does.
         if !is_reported && count == 1 {
             if self.logged < LOGGED_MAX {
-                let is_logged = cause.messages.log_now(&reported.message());
+                let is_logged = cause.messages.log_now(&rendered.message());
                 cause.is_logged |= is_logged;
                 self.logged += usize::from(is_logged);
             } else {
@@ -479,10 +480,10 @@ impl Validation {
             self.log = Some(messages.clone());
         }
         let stops = inbox.finding_filter.stops && cause.count == 1;
-        (!is_above_limit).then_some(PendingMessage { inbox, rendered: reported, stops })
+        (!is_above_limit).then_some(PendingMessage { inbox, rendered, stops })
     }
 
-    /// Writes to the report what was checked so far.
+    /// Writes to the report how much was checked so far.
     #[cold]
     fn report_coverage(&self) {
         if !report_file::is_open() {
@@ -499,7 +500,7 @@ impl Validation {
         coverage::set_validated(self.mode, ValidatedWork { calls: self.calls, work, unsupported });
     }
 
-    /// Writes what is new of each cause to the report.
+    /// Writes new counts, sites and frames of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
         self.report_coverage();
         let (diagnostics, variants) = (self.validator.diagnostics(), self.validator.variants());
@@ -561,7 +562,7 @@ impl Validation {
         }
     }
 
-    /// How often what is in the log was found, where that is more than once.
+    /// Logs the counts of logged causes that occurred more than once.
     fn log_summary(&mut self, cut: &[String]) {
         let Some(log) = &self.log else { return };
         let mut text = String::new();
@@ -594,9 +595,9 @@ fn is_submission(command: Command) -> bool {
 }
 
 /// Number of findings and causes that each rule filtered.
-fn count_ignored(rendered: &[ReportedCause]) -> Vec<IgnoredFindings> {
+fn count_ignored(causes: &[ReportedCause]) -> Vec<IgnoredFindings> {
     let mut all: Vec<IgnoredFindings> = Vec::new();
-    for cause in rendered.iter().filter(|it| it.count > 0) {
+    for cause in causes.iter().filter(|it| it.count > 0) {
         let Some(rule) = &cause.rendered.ignored_by else { continue };
         match all.iter_mut().find(|it| it.rule == *rule) {
             Some(ignored_findings) => {
@@ -613,7 +614,7 @@ fn times_text(count: u64) -> String {
     if count == 1 { "once".to_owned() } else { format!("{count} times") }
 }
 
-/// The destruction of a device was read.
+/// Notes that the reader has processed the destruction of a device.
 fn mark_device_finished(record: Record<'_>) {
     let device = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().and_then(ObjectId::from_raw);
     if let Some(inbox) = device.and_then(inbox_of) {

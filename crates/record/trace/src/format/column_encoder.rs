@@ -1,9 +1,10 @@
 //! Encodes the calls of one stream as columns.
 //!
-//! The calls of a thread have a few *shapes*: a command, parameters or outputs, a length. Calls of one shape differ in
-//! a few numbers only. A block therefore stores the shapes, and the order in which they come. Then it stores, for each
-//! shape and each 32-bit lane of its body, all values one after the other. Equal values are stored once; others as byte
-//! planes, lowest bytes first, either directly or as differences. The compressor gets only what really varies.
+//! The records of a thread have a few *shapes*: a command, parameters or outputs, a length. Records of one shape differ
+//! in a few numbers only. A block therefore stores the shapes, and the order in which they come. Then it stores, for each
+//! shape and each 32-bit lane of its body, all values one after the other. If all values of a lane are equal, the value
+//! is stored once. Otherwise the values are stored as byte planes, lowest bytes first, either directly or as differences.
+//! So the compressor gets only the values that differ.
 
 use lavascope_record::RecordPhase;
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, beside};
@@ -63,7 +64,7 @@ pub(crate) struct ColumnEncoder {
     first: (u64, u64),
     last: (u64, u64),
     /// Upper bound of the words of the block so far.
-    room: usize,
+    words_max: usize,
 }
 
 impl ColumnEncoder {
@@ -86,7 +87,7 @@ impl ColumnEncoder {
 
     /// Whether a record of this size still fits.
     pub(crate) fn has_room(&self, words: usize) -> bool {
-        self.room + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
+        self.words_max + words < WORDS_MAX && self.tables.len() < SHAPES_MAX
     }
 
     pub(crate) fn push(&mut self, time: u64, head: RecordHeader, body: RecordBody<'_>, order_edges: &[u64]) {
@@ -121,11 +122,11 @@ impl ColumnEncoder {
             self.edges.extend_from_slice(order_edges);
         }
         self.last = (head.call, time);
-        self.room += HEAD_WORDS + row.len() + order_edges.len() + 1;
+        self.words_max += HEAD_WORDS + row.len() + order_edges.len() + 1;
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut to = Vec::with_capacity(self.room * 2 + 64);
+        let mut to = Vec::with_capacity(self.words_max * 2 + 64);
         put_varint(&mut to, self.order.len() as u64);
         put_varint(&mut to, self.tables.len() as u64);
         put_varint(&mut to, self.first.0);

@@ -318,7 +318,7 @@ mod tests {
                 let end = &mut ends[stream as usize];
                 let span = *end..*end + record.len() as u64 + 1;
                 *end = span.end;
-                recorder.record(StreamRecord { stream, span, time: call, record: &record }, &mut |raw_block| {
+                recorder.add_record(StreamRecord { stream, span, time: call, record: &record }, &mut |raw_block| {
                     blocks.push(raw_block)
                 });
             }

@@ -133,7 +133,7 @@ pub struct StreamReader<'t, 'a> {
     block: StreamBlock,
     /// Number of returned records of the block.
     given: usize,
-    /// The last record, if it differs from the one in the block.
+    /// The last record in its final form, if that differs from the words in the block.
     whole: Vec<u64>,
 }
 

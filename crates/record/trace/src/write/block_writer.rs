@@ -105,9 +105,9 @@ impl<W: Write> BlockWriter<W> {
     }
 
     /// Writes the index and ends the file.
-    pub fn finish(mut self, moments: &[SeekPoint]) -> io::Result<W> {
+    pub fn finish(mut self, seek_points: &[SeekPoint]) -> io::Result<W> {
         let (at, first) = (self.at, self.sequence);
-        let index = Index { entries: std::mem::take(&mut self.entries), seek_points: moments.to_vec() };
+        let index = Index { entries: std::mem::take(&mut self.entries), seek_points: seek_points.to_vec() };
         for contents in index.encode() {
             self.write(RawBlock::new(BlockKind::Index, contents).compress(Codec::Zstd))?;
         }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_abi::{Command, bytes_of_slice};
 use lavascope_record::encoding::{HEADER_SIZE, RecordHeader};
-use lavascope_record::{HostWrite, RecordPhase as Half};
+use lavascope_record::{HostWrite, RecordPhase};
 
 use crate::format::block::BlockKind;
 use crate::format::column_encoder::{ColumnEncoder, HEAD_WORDS, RecordBody, WORDS_MAX};
@@ -34,8 +34,8 @@ impl RawBlock {
     }
 
     /// Metadata of a capture, as JSON.
-    pub fn metadata(facts: &serde_json::Value) -> RawBlock {
-        RawBlock::new(BlockKind::Metadata, facts.to_string().into_bytes())
+    pub fn metadata(metadata: &serde_json::Value) -> RawBlock {
+        RawBlock::new(BlockKind::Metadata, metadata.to_string().into_bytes())
     }
 }
 
@@ -70,7 +70,7 @@ struct StreamEncoder {
 
 impl TraceRecorder {
     /// Adds the next record of a stream. Passes complete blocks to `give`; a block comes after those that it refers to.
-    pub fn record(&mut self, stream_record: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
+    pub fn add_record(&mut self, stream_record: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
         let StreamRecord { stream, span, time, record } = stream_record;
         let [first, second, ..] = *record else { return };
         let head = RecordHeader::from_words(first, second);
@@ -81,8 +81,8 @@ impl TraceRecorder {
         let pieces = is_large.then(|| {
             // The bytes of a host write are hashed apart from its header, so that equal bytes at another offset are
             // stored once.
-            let own = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
-            self.store_body(body, own, give)
+            let header_words = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
+            self.store_body(body, header_words, give)
         });
         let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
         let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
@@ -115,10 +115,11 @@ impl TraceRecorder {
         &self.seek_points
     }
 
-    /// Stores a body in pieces, and returns two words for each. The first `own` words are a piece of their own.
-    fn store_body(&mut self, body: &[u64], own: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
+    /// Stores a body in pieces, and returns the hash of each, as two words. The first `header_words` words are a piece of
+    /// their own.
+    fn store_body(&mut self, body: &[u64], header_words: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
         let mut hashes = Vec::new();
-        let (first, rest) = body.split_at(own);
+        let (first, rest) = body.split_at(header_words);
         for piece in first.chunks(PIECE_MAX / 8).chain(rest.chunks(PIECE_MAX / 8)) {
             if self.contents.is_full() {
                 flush_contents(&mut self.contents, give);
@@ -130,7 +131,7 @@ impl TraceRecorder {
     }
 
     fn add_seek_point(&mut self, stream: u32, time: u64, head: RecordHeader) {
-        if head.kind == Half::Enter as u8
+        if head.kind == RecordPhase::Enter as u8
             && let Some(kind) = Command::from_number(head.command).and_then(SeekPointKind::of)
         {
             self.seek_points.push(SeekPoint { kind, stream, call: head.call, time });

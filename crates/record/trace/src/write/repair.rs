@@ -37,7 +37,7 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
             let span = position..position + record.len() as u64 + 1;
             position = span.end;
             records += 1;
-            recorder.record(StreamRecord { stream, span, time: place.time, record }, &mut |raw_block| {
+            recorder.add_record(StreamRecord { stream, span, time: place.time, record }, &mut |raw_block| {
                 blocks.push(raw_block)
             });
         }

@@ -69,7 +69,7 @@ pub(crate) fn file(codec: Codec, calls: u64) -> Vec<u8> {
         let span = ends[thread]..ends[thread] + record.len() as u64 + 1;
         ends[thread] = span.end;
         let stream_record = StreamRecord { stream: 1 + thread as u32, span, time: index * 9, record: &record };
-        recorder.record(stream_record, &mut |raw_block| blocks.push(raw_block));
+        recorder.add_record(stream_record, &mut |raw_block| blocks.push(raw_block));
         if index % 700 == 699 {
             recorder.flush(&mut |raw_block| blocks.push(raw_block));
         }

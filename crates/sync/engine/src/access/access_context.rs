@@ -10,7 +10,7 @@ use crate::dependency::expanded::ResourceFirstScope;
 use crate::memory::addresses::ResourceIdentity;
 use crate::rules::Rules;
 
-/// The context of the access that is being checked or recorded.
+/// The context of the access that is being checked or added to the state of a range.
 #[derive(Clone, Copy)]
 pub(crate) struct AccessContext<'a> {
     pub(crate) rules: Rules,

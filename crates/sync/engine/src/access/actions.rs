@@ -1,7 +1,9 @@
-//! Action commands: checks their accesses against the states of ranges, and records them there.
+//! Action commands: checks their accesses against the states of ranges, and adds them to these states.
 //!
-//! Marks tell which accesses need no check or no record, because other commands of the command buffer cover them
-//! (`marks`).
+//! The fast path is `check_and_add`. It only finds out whether there is a conflict. If there is one, `check_and_add_each`
+//! checks all accesses again, and reports the hazards.
+//!
+//! Some accesses need no check, or need not be added, because other commands of the command buffer cover them (`marks`).
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -28,8 +30,8 @@ use crate::queue::execution::{CommandExecutor, access_context};
 use crate::queue::submissions::QueueTimeline;
 
 impl CommandExecutor<'_> {
-    /// Executes an action. All accesses of a command are checked before any of them is recorded: they do not conflict
-    /// with each other. Returns whether the next command may rely on its marks: there was no conflict.
+    /// Executes an action. All accesses of a command are checked before any of them is added, because they do not
+    /// conflict with each other. Returns whether the next command may rely on its marks: there was no conflict.
     pub(crate) fn execute_action(
         &mut self,
         tag: Tag,
@@ -46,8 +48,8 @@ impl CommandExecutor<'_> {
             let QueueTimeline { clock, rare_order, .. } = self.timeline();
             rare_order.possible_reads.add(read.usage, tag, begin, clock);
         }
-        let marker = commands.plans.marker(index);
-        if let Some(stage) = marker {
+        let buffer_marker = commands.plans.marker(index);
+        if let Some(stage) = buffer_marker {
             self.begin_marker(tag, stage);
         }
         if let Some(instance) = self.instance.as_mut().filter(|it| it.has_unwritten_attachments()) {
@@ -55,8 +57,8 @@ impl CommandExecutor<'_> {
         }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
-            PlanKind::Disjoint => self.check_and_record(tag, &commands.plans, index),
-            PlanKind::Overlapping => self.check_then_record(tag, addressed),
+            PlanKind::Disjoint => self.check_and_add(tag, &commands.plans, index),
+            PlanKind::Overlapping => self.check_then_add(tag, addressed),
             PlanKind::UnknownAddresses | PlanKind::NotAction => false,
         };
         if !is_done {
@@ -64,18 +66,18 @@ impl CommandExecutor<'_> {
             let is_marked = self.progress.marking == MarkMode::Apply;
             let after_write: Vec<&AddressedAccess> =
                 if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
-            self.check_and_record_each(tag, &uses(), &after_write);
+            self.check_and_add_each(tag, &uses(), &after_write);
         }
-        if let Some(stage) = marker {
+        if let Some(stage) = buffer_marker {
             self.end_marker(tag, stage, accesses.iter().last());
         }
         is_done && kind == PlanKind::Disjoint
     }
 
     /// The fast path, which looks up each range once. Returns false if there is a conflict, or if a resource has aliases.
-    /// The accesses that are recorded by then may be recorded again.
+    /// The accesses that are added by then may be added again.
     #[inline]
-    fn check_and_record(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
+    fn check_and_add(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
         let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());
         if addresses.alias_count() != 0
             && plans.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
@@ -86,16 +88,17 @@ impl CommandExecutor<'_> {
         while let Some(marked) = plans.marked_word(index, word) {
             word += 1;
             let skipped = self.progress.skipped(marked.marks, is_rendering);
-            let left = marked.valid_bits & !(skipped.check & skipped.record);
-            if left != 0 && !self.check_and_record_word(tag, plans, marked, left, skipped.check) {
+            let left = marked.valid_bits & !(skipped.checks & skipped.additions);
+            if left != 0 && !self.check_and_add_word(tag, plans, marked, left, skipped.checks) {
                 return false;
             }
         }
         true
     }
 
-    /// The same for up to 64 accesses: for the bits in `left`. Those in `unchecked` are recorded without a check.
-    fn check_and_record_word(
+    /// Checks and adds up to 64 accesses: those with a bit in `left`. Those with a bit in `unchecked` are added without a
+    /// check.
+    fn check_and_add_word(
         &mut self,
         tag: Tag,
         plans: &CommandPlans,
@@ -107,7 +110,7 @@ impl CommandExecutor<'_> {
         let EngineDevice { rules, queues, states, .. } = &mut **device;
         let timeline = &queues[usize::from(*queue)];
         let mut context = access_context(*rules, timeline, *queue, instance.as_ref(), tag, ResourceIdentity::default());
-        let sets_marks = progress.marking == MarkMode::Record;
+        let sets_marks = progress.marking == MarkMode::Set;
         let (mut left, mut written_before, mut read_before) = (left, 0, 0);
         while left != 0 {
             let at = left.trailing_zeros() as usize;
@@ -117,11 +120,11 @@ impl CommandExecutor<'_> {
             context.identity = addressed_access.identity;
             let Some(state) = states.get_exact_mut(&addressed_access.range) else {
                 if let Some(state) = states.insert_default_if_vacant(&addressed_access.range) {
-                    record_all(state, addressed, is_write, &context);
+                    add_all(state, addressed, is_write, &context);
                     state.set_marked(sets_marks);
                     continue;
                 }
-                if !check_and_record_parts(states, addressed, &context, sets_marks, unchecked & bits == 0) {
+                if !check_and_add_parts(states, addressed, &context, sets_marks, unchecked & bits == 0) {
                     return false;
                 }
                 continue;
@@ -139,7 +142,7 @@ impl CommandExecutor<'_> {
                     read_before |= bits;
                 }
             }
-            record_all(state, addressed, is_write, &context);
+            add_all(state, addressed, is_write, &context);
             state.set_marked(is_marked);
         }
         if written_before != 0 || read_before != 0 {
@@ -149,22 +152,22 @@ impl CommandExecutor<'_> {
         true
     }
 
-    /// Records the accesses of the last command that repeat those of the previous command and that the next command
-    /// does not repeat.
+    /// Adds the accesses of the last command that repeat those of the previous command and that the next command does
+    /// not repeat.
     #[inline]
-    pub(crate) fn record_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
+    pub(crate) fn add_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
         let is_rendering = self.instance.is_some();
         let mut word = 0;
         while let Some(marked) = commands.plans.marked_word(index, word) {
             word += 1;
             let left = marked.marks.repeated(is_rendering) & !marked.marks.repeated_by_next;
             if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PlanKind::Disjoint {
-                self.record_word(marked, left);
+                self.add_word(marked, left);
             }
         }
     }
 
-    fn record_word(&mut self, marked: MarkedAccesses<'_>, mut left: u64) {
+    fn add_word(&mut self, marked: MarkedAccesses<'_>, mut left: u64) {
         let tag = self.device.last_tag();
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, .. } = &mut **device;
@@ -177,18 +180,18 @@ impl CommandExecutor<'_> {
             context.identity = addressed[0].identity;
             if let Some(state) = states.get_exact_mut(&addressed[0].range) {
                 let is_marked = state.is_marked();
-                record_all(state, addressed, is_write, &context);
+                add_all(state, addressed, is_write, &context);
                 state.set_marked(is_marked);
             } else {
                 let add =
-                    |it: &mut Option<RangeState>| record_all(it.get_or_insert_default(), addressed, is_write, &context);
+                    |it: &mut Option<RangeState>| add_all(it.get_or_insert_default(), addressed, is_write, &context);
                 states.update(addressed[0].range.clone(), |_, it| add(it));
             }
         }
     }
 
-    /// The path for accesses of one command that overlap in part: checks all of them, then records them.
-    fn check_then_record(&mut self, tag: Tag, addressed: &[AddressedAccess]) -> bool {
+    /// The path for accesses of one command that overlap in part: checks all of them, then adds them.
+    fn check_then_add(&mut self, tag: Tag, addressed: &[AddressedAccess]) -> bool {
         let CommandExecutor { device, queue, instance, .. } = self;
         let EngineDevice { rules, queues, states, addresses, .. } = &mut **device;
         let timeline = &queues[usize::from(*queue)];
@@ -209,25 +212,25 @@ impl CommandExecutor<'_> {
             {
                 let (by, context) = (addressed_access.accessor(*queue), context(addressed_access.identity));
                 states.update(addressed_access.range.clone(), |_, state| {
-                    state.get_or_insert_default().record(by, &context)
+                    state.get_or_insert_default().add_access(by, &context)
                 });
             }
         }
         true
     }
 
-    pub(crate) fn check_and_record_uses(&mut self, tag: Tag, uses: &[ResourceUse<'_>]) {
+    pub(crate) fn check_and_add_uses(&mut self, tag: Tag, uses: &[ResourceUse<'_>]) {
         if self.is_tracking_contents() {
             self.check_contents(tag, uses);
         }
-        let is_done = self.spots_of(uses).is_some_and(|it| self.check_then_record(tag, &it));
+        let is_done = self.addressed_uses(uses).is_some_and(|it| self.check_then_add(tag, &it));
         if !is_done {
-            self.check_and_record_each(tag, uses, &[]);
+            self.check_and_add_each(tag, uses, &[]);
         }
     }
 
-    /// The uses with their addresses, if each has one range of addresses.
-    fn spots_of(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
+    /// The uses with their addresses; none if one of them has several ranges of addresses.
+    fn addressed_uses(&self, uses: &[ResourceUse<'_>]) -> Option<SmallVec<[AddressedAccess; 4]>> {
         let addresses = &self.device.addresses;
         let addressed_access =
             |resource_use: &ResourceUse<'_>| match addresses.look_up(resource_use.resource, &resource_use.region) {
@@ -244,17 +247,18 @@ impl CommandExecutor<'_> {
         uses.iter().map(addressed_access).collect()
     }
 
-    fn check_and_record_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], unchecked: &[&AddressedAccess]) {
+    /// The path that reports hazards: checks each use, then adds it.
+    fn check_and_add_each(&mut self, tag: Tag, uses: &[ResourceUse<'_>], unchecked: &[&AddressedAccess]) {
         for resource_use in uses {
             self.check_use(tag, resource_use, unchecked);
         }
         let is_write = |it: &&ResourceUse<'_>| SYNC_TABLES.write_column(it.usage).is_some();
         // Writes first: a write replaces the reads of a range, and those of the same command must stay.
         for resource_use in uses.iter().filter(|it| is_write(it)) {
-            self.record_use(tag, resource_use);
+            self.add_use(tag, resource_use);
         }
         for resource_use in uses.iter().filter(|it| !is_write(it)) {
-            self.record_use(tag, resource_use);
+            self.add_use(tag, resource_use);
         }
     }
 
@@ -315,7 +319,7 @@ impl CommandExecutor<'_> {
         conflicts.retain(|it| !it.1.is_empty());
     }
 
-    fn record_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
+    fn add_use(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
         let ranges = self.device.addresses.ranges(resource_use.resource, &resource_use.region);
         let by = Accessor { usage: resource_use.usage, queue: self.queue, order: resource_use.order };
         let alias_writes = self.device.alias_writes(resource_use.resource, &ranges, by);
@@ -324,7 +328,7 @@ impl CommandExecutor<'_> {
         let identity = addresses.identity(resource_use.resource);
         let context = access_context(*rules, &queues[usize::from(*queue)], *queue, instance.as_ref(), tag, identity);
         for range in ranges {
-            aliases::record_access(states, range, &alias_writes, by, &context);
+            aliases::add_access(states, range, &alias_writes, by, &context);
         }
     }
 }
@@ -342,28 +346,29 @@ fn has_conflict(
     }
 }
 
-/// Records writes first: a write replaces the reads of a range, and those of the same command must stay.
+/// Adds the accesses of a command to one range. Adds writes first: a write replaces the reads of a range, and those of
+/// the same command must stay.
 #[inline(always)]
-fn record_all(state: &mut RangeState, addressed: &[AddressedAccess], is_write: bool, context: &AccessContext<'_>) {
+fn add_all(state: &mut RangeState, addressed: &[AddressedAccess], is_write: bool, context: &AccessContext<'_>) {
     if is_write {
-        record_written_range(state, addressed, context);
+        add_written_range(state, addressed, context);
     } else {
-        state.record_read(addressed[0].accessor(context.queue), context);
+        state.add_read(addressed[0].accessor(context.queue), context);
     }
 }
 
-fn record_written_range(state: &mut RangeState, addressed: &[AddressedAccess], context: &AccessContext<'_>) {
+fn add_written_range(state: &mut RangeState, addressed: &[AddressedAccess], context: &AccessContext<'_>) {
     if let [addressed_access] = addressed {
-        return state.record_write(addressed_access.accessor(context.queue), context.identity, context.tag);
+        return state.add_write(addressed_access.accessor(context.queue), context.identity, context.tag);
     }
     for is_write in [true, false] {
         let wanted = addressed.iter().filter(|it| SYNC_TABLES.write_column(it.usage).is_some() == is_write);
-        wanted.for_each(|it| state.record(it.accessor(context.queue), context));
+        wanted.for_each(|it| state.add_access(it.accessor(context.queue), context));
     }
 }
 
-/// Checks and records accesses to a range that is split, or lies in a larger one. Returns false if there is a conflict.
-fn check_and_record_parts(
+/// Checks and adds accesses to a range that is split, or lies in a larger one. Returns false if there is a conflict.
+fn check_and_add_parts(
     states: &mut IntervalMap<RangeState>,
     addressed: &[AddressedAccess],
     context: &AccessContext<'_>,
@@ -377,12 +382,12 @@ fn check_and_record_parts(
         match state {
             Some(state) if is_checked && has_conflict(state, addressed, is_write, context) => is_fine = false,
             Some(state) => {
-                record_all(state, addressed, is_write, context);
+                add_all(state, addressed, is_write, context);
                 state.set_marked(false);
             }
             None => {
                 let state = state.get_or_insert_default();
-                record_all(state, addressed, is_write, context);
+                add_all(state, addressed, is_write, context);
                 state.set_marked(sets_marks);
             }
         }

@@ -100,7 +100,7 @@ impl CommandExecutor<'_> {
             self.check_read_contents(tag, resource_use);
         }
         for resource_use in uses.iter().filter(is_write) {
-            self.record_written_contents(tag, resource_use);
+            self.add_written_contents(tag, resource_use);
         }
     }
 
@@ -117,7 +117,7 @@ impl CommandExecutor<'_> {
         }
     }
 
-    fn record_written_contents(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
+    fn add_written_contents(&mut self, tag: Tag, resource_use: &ResourceUse<'_>) {
         let family = self.family();
         if self.device.has_owners(resource_use.resource) {
             let ranges = self.device.addresses.relative_ranges(resource_use.resource, &resource_use.region);

@@ -1,22 +1,24 @@
-//! Reads that may have happened, of whatever resource: of draws without instances, and of shaders that pick descriptors.
+//! Possible reads: draws without vertices or instances would make them, and shaders that choose descriptors at run time.
+//! Their resources are not known.
 //!
-//! Nothing is reported of them. But a write that a barrier made visible to such a read, which may have happened since, need
-//! not be visible to the next write: the barrier was for the read. This is the same as for reads that are known
-//! (`RangeState::is_followed_by_read`), and asked only where a hazard would be reported otherwise.
+//! The engine reports no hazards of possible reads. But they explain barriers: if a barrier makes a write visible to a
+//! possible read, and orders that read before the next write, the write need not be visible to the next write. The same
+//! holds for reads that are known (`RangeState::is_followed_by_read`). The engine asks for possible reads only if it would
+//! report a hazard otherwise.
 
 use std::sync::Arc;
 
 use crate::access::usages::UsageIndex;
 use crate::dependency::clocks::{QueueClock, Tag};
 
-/// The reads of a queue. Those between two commands that are no actions are one for each usage, the last: nothing can tell
-/// them apart.
+/// The possible reads of a queue. Of the reads between two commands that are not actions, only the last one of each usage
+/// is stored, because nothing orders them differently.
 #[derive(Default)]
 pub(crate) struct PossibleReads {
     all: Vec<TaggedRead>,
-    /// Where those since the last command begin that is no action.
+    /// The index of the first read after the last command that is not an action.
     recent: usize,
-    /// What the queue knew at these.
+    /// The clock of the queue at these reads.
     clock: Option<Arc<QueueClock>>,
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct TaggedRead {
     pub(crate) clock: Arc<QueueClock>,
 }
 
-/// So many are remembered; the oldest are forgotten.
+/// Largest number of stored reads. Older ones are dropped.
 const READS_MAX: usize = 64;
 
 impl PossibleReads {

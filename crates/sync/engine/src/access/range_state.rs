@@ -1,23 +1,24 @@
 //! The state of a range of memory: its last write, and the reads since that write.
 //!
-//! Every access is checked against the state (`check`) and then recorded in it (`record`). Barriers on single resources
-//! and layout transitions change it as well (`resource_dependency`). The rules:
+//! Every access is checked against the state (`check`) and then added to it (`update`). Barriers on single resources and
+//! layout transitions change it as well (`resource_dependency`). The rules:
 //!
 //! 1. **A write replaces all earlier accesses.** If it is ordered after them, whatever is ordered after the write is
 //!    ordered after them, too. If it is not, the check has reported the hazard.
-//! 2. **Reads of one lane are one record, with the tags of the first and of the last read.** A lane is a stage of a
-//!    queue. A dependency that orders the last read orders the earlier ones, because its first scope has all earlier
-//!    commands (`synchronization-submission-order`). Inside a subpass the first scope begins with the subpass, so reads
-//!    before it keep a record of their own.
+//! 2. **Reads of one lane are one entry ([`LaneReads`]), with the tags of the first and of the last read.** A lane is a
+//!    stage of a queue. A dependency that orders the last read orders the earlier ones, because its first scope has all
+//!    earlier commands (`synchronization-submission-order`). Inside a subpass the first scope begins with the subpass,
+//!    so reads before the subpass keep an entry of their own.
 //! 3. **Write-after-read is checked against the last read, `Rules::most_recent_reads` against the first.** The first
 //!    read after a write has been checked against that write, and a read after it need not be.
-//! 4. **Accesses of one command do not conflict.** They have one tag. A command that writes to a range in several ways
-//!    leaves several write records.
+//! 4. **Accesses of one command do not conflict.** They have one tag. A command that writes to a range with several
+//!    usages leaves several writes ([`LastWrite`]).
 //! 5. **Most ranges have one write and one lane that reads.** There may be millions of ranges, so the fields of
 //!    [`RangeState`] hold just these, and [`ColdState`] holds the rest. [`RangeState::writes`] and [`RangeState::reads`]
 //!    show both. Functions with `hot` in their names use only the fields of `RangeState`; their callers make sure that
 //!    the cold state does not matter.
-//! 6. **Recording clears `is_marked`.** Only the executor sets it again, if the access has marks (`marks`, rule 6).
+//! 6. **Adding an access clears `is_marked`.** Only the executor sets it again, if the access has marks (`marks`, rule
+//!    6).
 
 use std::sync::Arc;
 
@@ -31,8 +32,8 @@ use crate::dependency::subpass_intervals::ClockQuery;
 use crate::memory::addresses::ResourceIdentity;
 
 mod check;
-mod record;
 mod resource_dependency;
+mod update;
 
 pub(crate) use resource_dependency::SharedOverlays;
 
@@ -74,18 +75,18 @@ struct ColdState {
     /// What dependencies on single resources did for the last write.
     overlay: Option<Arc<Overlay>>,
     /// Reads of lanes other than that of `reader`.
-    other_reads: Vec<ReadRecord>,
+    other_reads: Vec<LaneReads>,
     rare: Option<Box<RareState>>,
 }
 
 /// State that hardly any range has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct RareState {
-    /// The other ways in which the last command that wrote to the range did so.
+    /// The writes of the last command that wrote to the range, except the one in `RangeState`.
     other_writes: Vec<OtherWrite>,
     /// Reads before a write through another resource in the same memory, if their lane has read again since. An access
-    /// that comes after one of these needs no check against what is before it.
-    earlier_reads: Vec<ReadRecord>,
+    /// that is ordered after one of these needs no check against the writes before it.
+    earlier_reads: Vec<LaneReads>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,9 +97,9 @@ struct OtherWrite {
     overlay: Option<Arc<Overlay>>,
 }
 
-/// A write that the range remembers.
+/// A write of the last command that wrote to the range.
 #[derive(Clone, Copy)]
-struct WriteRecord<'a> {
+struct LastWrite<'a> {
     usage: UsageIndex,
     /// The resource through which the write went.
     identity: ResourceIdentity,
@@ -110,7 +111,7 @@ struct WriteRecord<'a> {
 
 /// The reads of one lane that the range remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct ReadRecord {
+struct LaneReads {
     usage: UsageIndex,
     queue: u8,
     first: Tag,
@@ -130,33 +131,33 @@ pub(crate) struct Conflict {
 impl RangeState {
     /// All writes: those of the last command that wrote to the range.
     #[inline]
-    fn writes(&self) -> impl Iterator<Item = WriteRecord<'_>> {
+    fn writes(&self) -> impl Iterator<Item = LastWrite<'_>> {
         let last = (self.write_tag != 0).then_some(self.hot_write());
         let rare = self.cold.as_deref().and_then(|it| it.rare.as_deref());
         let others = rare.map_or(&[][..], |it| &it.other_writes);
-        last.into_iter().chain(others.iter().map(OtherWrite::record))
+        last.into_iter().chain(others.iter().map(OtherWrite::as_last_write))
     }
 
-    /// All reads since the last write, one record for each lane.
+    /// All reads since the last write, one entry for each lane.
     #[inline]
-    fn reads(&self) -> impl Iterator<Item = ReadRecord> {
+    fn reads(&self) -> impl Iterator<Item = LaneReads> {
         let hot = (self.read_tag != 0).then_some(self.hot_read());
         hot.into_iter().chain(self.cold.as_deref().map_or(&[][..], |it| &it.other_reads).iter().copied())
     }
 
     /// The last write. Only for a range that is written.
     #[inline]
-    fn hot_write(&self) -> WriteRecord<'_> {
+    fn hot_write(&self) -> LastWrite<'_> {
         let Accessor { usage, queue, order } = self.writer;
         let overlay = self.cold.as_deref().and_then(|it| it.overlay.as_deref());
-        WriteRecord { usage, identity: self.write_identity, queue, tag: self.write_tag, order, overlay }
+        LastWrite { usage, identity: self.write_identity, queue, tag: self.write_tag, order, overlay }
     }
 
     /// The reads of `reader`. Only for a range that is read.
     #[inline]
-    fn hot_read(&self) -> ReadRecord {
+    fn hot_read(&self) -> LaneReads {
         let Accessor { usage, queue, order } = self.reader;
-        ReadRecord { usage, queue, first: self.first_read_tag(), last: self.read_tag, order }
+        LaneReads { usage, queue, first: self.first_read_tag(), last: self.read_tag, order }
     }
 
     /// The first read of `reader`.
@@ -166,7 +167,7 @@ impl RangeState {
     }
 
     /// Reads before a write through another resource in the same memory.
-    fn earlier_reads(&self) -> &[ReadRecord] {
+    fn earlier_reads(&self) -> &[LaneReads] {
         let rare = self.cold.as_deref().and_then(|it| it.rare.as_deref());
         rare.map_or(&[][..], |it| &it.earlier_reads)
     }
@@ -176,7 +177,7 @@ impl RangeState {
         self.write_tag != 0
     }
 
-    /// Whether marks may supersede all accesses that the range remembers. Rule 6.
+    /// Whether marks may supersede all accesses in this state. Rule 6.
     #[inline]
     pub(crate) fn is_marked(&self) -> bool {
         self.is_marked
@@ -199,7 +200,7 @@ impl RangeState {
 
     /// The last read of a load operation of a queue.
     pub(crate) fn last_load(&self, queue: u8) -> Option<(UsageIndex, Tag)> {
-        let is_load = |it: &ReadRecord| it.queue == queue && it.order == AccessOrder::Load;
+        let is_load = |it: &LaneReads| it.queue == queue && it.order == AccessOrder::Load;
         self.reads().filter(is_load).max_by_key(|it| it.last).map(|it| (it.usage, it.last))
     }
 
@@ -226,7 +227,7 @@ impl RangeState {
         }
     }
 
-    /// All that later checks of this range can query a clock for (`subpass_intervals`, rule 5).
+    /// The queries of clocks that later checks of this range can make (`subpass_intervals`, rule 5).
     pub(crate) fn clock_queries(&self) -> impl Iterator<Item = ClockQuery> {
         let reads = self.reads().chain(self.earlier_reads().iter().copied()).flat_map(|read| {
             [read.first, read.last].map(|tag| ClockQuery::of_stage(read.queue, SYNC_TABLES.stage(read.usage), tag))
@@ -241,7 +242,7 @@ impl RangeState {
 }
 
 impl ColdState {
-    /// Whether the last command that wrote to the range did so in several ways.
+    /// Whether the last command that wrote to the range has several writes.
     #[inline]
     fn has_other_writes(&self) -> bool {
         self.rare.as_ref().is_some_and(|it| !it.other_writes.is_empty())
@@ -249,10 +250,10 @@ impl ColdState {
 }
 
 impl OtherWrite {
-    fn record(&self) -> WriteRecord<'_> {
+    fn as_last_write(&self) -> LastWrite<'_> {
         let Accessor { usage, queue, order } = self.accessor;
         let overlay = self.overlay.as_deref();
-        WriteRecord { usage, identity: self.identity, queue, tag: self.tag, order, overlay }
+        LastWrite { usage, identity: self.identity, queue, tag: self.tag, order, overlay }
     }
 }
 

@@ -113,15 +113,15 @@ impl Engine {
         commands.refresh(&self.device.addresses);
         let executed: Vec<CommandBufferId> = commands.executed.iter().map(|it| it.0).collect();
         self.refresh_all(executed.into_iter());
-        let mut alone = self.new_isolated(queue);
-        alone.cursor.progress.marking = MarkMode::Off;
-        alone.device.grow_events(&self.device);
-        self.advance_isolated(&mut alone, index, until);
-        let has_found = !(alone.device.hazards.is_empty() && alone.device.contents.faults.is_empty());
+        let mut isolated = self.new_isolated(queue);
+        isolated.cursor.progress.marking = MarkMode::Off;
+        isolated.device.grow_events(&self.device);
+        self.advance_isolated(&mut isolated, index, until);
+        let has_found = !(isolated.device.hazards.is_empty() && isolated.device.contents.faults.is_empty());
         if let Some(late) = &mut self.deferred_checks {
             late.has_found |= has_found;
         }
-        self.recycle_isolated(alone);
+        self.recycle_isolated(isolated);
     }
 }
 

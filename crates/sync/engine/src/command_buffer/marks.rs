@@ -1,7 +1,8 @@
-//! Marks: which accesses of a recorded command buffer need no check, or no recording, when a queue executes it.
+//! Marks: which accesses of a command buffer a queue need not check, or need not add to the state of their ranges.
 //!
-//! A command buffer is recorded once and executed many times. Recording it already executes it once, by itself
-//! (`recording`), and that execution sets the marks. The rules:
+//! A command buffer is recorded once and executed many times. While it is recorded, the engine already executes it once
+//! on an isolated device (`recording`), and that execution sets the marks. When a queue executes the command buffer, it
+//! skips what the marks allow. The rules:
 //!
 //! 1. **Recording reports every hazard between two accesses of the command buffer.** An execution only has to find
 //!    hazards between the command buffer and work before it, and to leave the state that later work is checked against.
@@ -16,13 +17,14 @@
 //!    can repeat only the write of the previous draw, and only in rasterization order
 //!    ([`AccessMarks::raster_ordered`]).
 //! 4. **Later work can only conflict with the last accesses of a range**: the last write, and the last read of each
-//!    stage after it. Earlier accesses need no record ([`AccessMarks::superseded`],
+//!    stage after it. Earlier accesses need not be added to the state ([`AccessMarks::superseded`],
 //!    [`AccessMarks::repeated_by_next`]).
-//! 5. **The first read of a range is recorded even if the command buffer overwrites it later.** The checks of a later
-//!    read and of the first write ask whether a read came before them (`Rules::most_recent_reads`,
+//! 5. **The first read of a range is added to the state even if the command buffer overwrites it later.** The checks of
+//!    a later read and of the first write ask whether a read came before them (`Rules::most_recent_reads`,
 //!    `Rules::visible_writes`).
-//! 6. **Marks concern accesses to exactly the same range.** If anything else uses a part of the range, or a barrier
-//!    names it, the range loses its marked state (`RangeState::is_marked`), and nothing before that is superseded.
+//! 6. **Marks concern accesses to exactly the same range.** If another access uses only a part of the range, or a
+//!    barrier names the range, the range is no longer marked (`RangeState::is_marked`). Then no access before that is
+//!    superseded.
 //!
 //! The marks hold only as long as resources keep their addresses and aliases (`PreparedCommandBuffer::is_marked`).
 
@@ -86,7 +88,7 @@ pub(crate) enum MarkMode {
     /// The execution neither sets nor uses marks, except for repeated accesses, which `plans` marks without execution.
     Off,
     /// The command buffer is being recorded: the execution sets marks.
-    Record,
+    Set,
     /// A queue executes the command buffer: the execution skips what marks allow.
     Apply,
 }
@@ -104,7 +106,8 @@ pub(crate) struct ExecutionProgress {
     pub(crate) visible_since: Tag,
     /// The current run of commands with consecutive tags.
     pub(crate) command_run: CommandRun,
-    /// Marks that this execution sets. The recorder applies them afterwards, because the plans are borrowed meanwhile.
+    /// Marks that this execution sets. They are applied afterwards (`check_until`), because the plans are borrowed
+    /// meanwhile.
     pub(crate) mark_updates: Vec<MarkUpdate>,
 }
 
@@ -139,11 +142,13 @@ pub(crate) enum MarkChange {
     Superseded(u64),
 }
 
-/// Accesses of a command that need no check, and those that need no record.
+/// Accesses of a command that an execution skips, as bits.
 #[derive(Clone, Copy)]
 pub(crate) struct SkippedAccesses {
-    pub(crate) check: u64,
-    pub(crate) record: u64,
+    /// They need no check.
+    pub(crate) checks: u64,
+    /// They need not be added to the states of their ranges.
+    pub(crate) additions: u64,
 }
 
 impl ExecutionProgress {
@@ -166,28 +171,28 @@ impl ExecutionProgress {
 
     /// The accesses of a command that this execution skips.
     ///
-    /// During recording no repeated access is recorded at once, because the next command may repeat it again. The
-    /// executor records the last one later (`record_last_repeated`).
+    /// While the command buffer is recorded, no repeated access is added at once, because the next command may repeat it
+    /// again. The executor adds the last one later (`add_last_repeated`).
     #[inline]
     pub(crate) fn skipped(&self, marks: &AccessMarks, is_rendering: bool) -> SkippedAccesses {
         let repeated = if self.was_clean_action { marks.repeated(is_rendering) } else { 0 };
-        let unrecorded = if self.is_recording { repeated } else { repeated & marks.repeated_by_next };
+        let not_added = if self.is_recording { repeated } else { repeated & marks.repeated_by_next };
         match self.marking {
-            MarkMode::Off | MarkMode::Record => SkippedAccesses { check: repeated, record: unrecorded },
+            MarkMode::Off | MarkMode::Set => SkippedAccesses { checks: repeated, additions: not_added },
             MarkMode::Apply => {
                 let read_before = if self.is_clean { marks.read_before } else { 0 };
                 SkippedAccesses {
-                    check: repeated | marks.written_before | read_before,
-                    record: unrecorded | marks.superseded,
+                    checks: repeated | marks.written_before | read_before,
+                    additions: not_added | marks.superseded,
                 }
             }
         }
     }
 
-    /// Marks the last access that made the same read as superseded, if rules 5 and 6 allow it. The state is that of the
-    /// whole range, before it records the new read.
+    /// Marks the previous read with the same usage as superseded by a new read, if rules 5 and 6 allow it. `state` is
+    /// that of the whole range, before the new read is added.
     ///
-    /// Returns whether the check of the last read suffices for the new one (rule 3).
+    /// Returns whether the check of the previous read suffices for the new one (rule 3).
     #[inline]
     pub(crate) fn mark_read(
         &mut self,
@@ -207,7 +212,7 @@ impl ExecutionProgress {
         let Some(found) = found.filter(|_| kind == PlanKind::Disjoint) else { return false };
         let (word, bit) = plans.mark_position(command, found);
         let is_not_first = || plans.marks_at(word).checked_by_earlier_access() & bit != 0;
-        // A read of an earlier subpass has a record of its own, which the new read does not replace.
+        // A read of an earlier subpass stays in the state by itself; the new read does not replace it.
         if state.is_marked() && last_read > context.subpass_begin && is_not_first() {
             self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
         }

@@ -24,17 +24,17 @@ pub(crate) struct CommandPlans {
     marks: Vec<AccessMarks>,
     /// Commands that are not actions.
     non_actions: Vec<Command>,
-    /// Of all actions, by command.
+    /// The possible reads of all actions, by command.
     possible_reads: Vec<PossibleRead>,
     /// The actions that are buffer markers, by command.
     markers: Vec<PlannedMarker>,
-    /// The resources of the last action, with the numbers that they came with.
+    /// The resources of the last action, with the ids of the caller.
     last_resources: Vec<ResourceId>,
     /// Whether the caches are off: each command is looked up on its own, and no access is marked.
     pub(crate) is_cache_disabled: bool,
 }
 
-/// A read of which nothing is reported, of whatever resource.
+/// A read that the command would make if it were not empty (a draw without vertices). It is never reported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PossibleRead {
     command: u32,
@@ -48,7 +48,7 @@ struct PlannedMarker {
     stage: MarkerStage,
 }
 
-/// What a command uses: its accesses.
+/// The accesses of a command, as ranges in the lists of [`CommandPlans`].
 #[derive(Clone, Copy, Debug)]
 struct CommandPlan {
     first: u32,
@@ -306,11 +306,11 @@ impl CommandPlans {
         self.non_actions.push(command);
     }
 
-    /// Adds an action and looks up its addresses. `number` translates its resources to ids of the engine.
+    /// Adds an action and looks up its addresses. `engine_id` translates its resources to ids of the engine.
     pub(crate) fn add_action(
         &mut self,
         accesses: &[Access],
-        number: impl Fn(ResourceId) -> ResourceId,
+        engine_id: impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
     ) {
         let accesses = match accesses.last() {
@@ -328,7 +328,7 @@ impl CommandPlans {
                 && self.last_resources.len() == accesses.len()
         };
         let last = self.plans.last().copied().filter(is_like);
-        let is_alike = last.is_some_and(|it| self.add_similar(it, accesses, &number, addresses));
+        let is_alike = last.is_some_and(|it| self.add_similar(it, accesses, &engine_id, addresses));
         let (kind, is_straight) = match is_alike {
             true => (PlanKind::Disjoint, true),
             false => {
@@ -336,7 +336,7 @@ impl CommandPlans {
                 self.accesses.truncate(own as usize);
                 self.last_resources.clear();
                 self.last_resources.extend(accesses.iter().map(|it| it.resource));
-                self.look_up_all(first as usize, accesses, &number, addresses)
+                self.look_up_all(first as usize, accesses, &engine_id, addresses)
             }
         };
         let is_on_buffers = accesses.iter().all(|it| matches!(it.region, Region::Buffer(_)));
@@ -400,12 +400,12 @@ impl CommandPlans {
         &mut self,
         first: usize,
         accesses: &[Access],
-        number: &impl Fn(ResourceId) -> ResourceId,
+        engine_id: &impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
     ) -> (PlanKind, bool) {
         let (mut is_straight, mut is_known) = ((1..=MARKS_PER_WORD).contains(&accesses.len()), true);
         for access in accesses {
-            let (resource, at) = (number(access.resource), self.accesses.len() as u32);
+            let (resource, at) = (engine_id(access.resource), self.accesses.len() as u32);
             self.accesses.push_with_resource(access, resource);
             // `validate` reports an access that its stage cannot make. Here it is not an access.
             let usage = SYNC_TABLES.usage(access.stage, access.access);
@@ -440,7 +440,7 @@ impl CommandPlans {
         &mut self,
         last: CommandPlan,
         accesses: &[Access],
-        number: &impl Fn(ResourceId) -> ResourceId,
+        engine_id: &impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
     ) -> bool {
         let (old, new) = (last.first as usize, self.addressed.len());
@@ -456,7 +456,7 @@ impl CommandPlans {
                 other |= u64::from(!is_same_usage) << index;
                 if !is_same_resource {
                     (self.last_resources[index], addressed_access.resource) =
-                        (access.resource, number(access.resource));
+                        (access.resource, engine_id(access.resource));
                 }
                 let is_one = match is_same_usage {
                     true => self.retarget(&mut addressed_access, access, addresses),

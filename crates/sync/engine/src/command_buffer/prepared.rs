@@ -95,20 +95,20 @@ impl PreparedCommandBuffer {
         self.plans.add_non_action(command);
     }
 
-    /// Adds an action command, whose resources have other numbers.
+    /// Adds an action command. `engine_id` translates its resources to ids of the engine.
     #[inline]
     pub(crate) fn push_action(
         &mut self,
         accesses: &[Access],
-        number: impl Fn(ResourceId) -> ResourceId,
+        engine_id: impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
     ) {
         self.refresh(addresses);
         self.busy_commands.clear();
-        self.plans.add_action(accesses, number, addresses);
+        self.plans.add_action(accesses, engine_id, addresses);
     }
 
-    /// The last command was not recorded after all.
+    /// Removes the last command.
     pub(crate) fn pop(&mut self) {
         if let Some(Command::Execute(buffers)) = self.plans.pop() {
             self.executed.truncate(self.executed.len().saturating_sub(buffers.len()));

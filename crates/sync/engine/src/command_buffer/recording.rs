@@ -1,7 +1,8 @@
 //! Reports the hazards inside a command buffer while it is recorded, command by command, and not again when it is
 //! executed. These hazards do not depend on what comes before the command buffer.
 //!
-//! The engine executes the command buffer by itself, on an isolated device that has only the addresses of the real one.
+//! The engine executes the command buffer on an isolated device, which has the addresses of the real one but no earlier
+//! work.
 //! Secondary command buffers are checked as part of the primary ones: only those know the render pass.
 
 use lavascope_sync_ir::{
@@ -52,7 +53,7 @@ impl Engine {
         }
     }
 
-    /// Whether recording the same commands again for such a queue would give no findings and no new information.
+    /// Whether recording the same commands again for such a queue would have no findings and the same marks.
     pub fn can_repeat(&self, id: CommandBufferId, queue: Queue, is_secondary: bool) -> bool {
         let checked = self.checked_for(queue, is_secondary);
         let is_for = |it: &PreparedCommandBuffer| it.queue == checked && !self.is_cache_disabled;
@@ -92,16 +93,16 @@ impl Engine {
         self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// Like `record`, for an action command; `number` translates its resources to ids of the engine. Returns none if
+    /// Like `record`, for an action command; `engine_id` translates its resources to ids of the engine. Returns none if
     /// there is no finding.
     pub fn record_action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
-        number: impl Fn(ResourceId) -> ResourceId,
+        engine_id: impl Fn(ResourceId) -> ResourceId,
     ) -> Option<Box<Findings>> {
         let commands = self.command_buffers.get_mut(id.0 as usize)?;
-        commands.push_action(accesses, number, &self.device.addresses);
+        commands.push_action(accesses, engine_id, &self.device.addresses);
         self.check_last(id, false)
     }
 
@@ -119,30 +120,30 @@ impl Engine {
         }
         let moves = self.device.addresses.move_count();
         let current = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
-        let mut alone = current.unwrap_or_else(|| self.catch_up(index, queue));
+        let mut isolated = current.unwrap_or_else(|| self.catch_up(index, queue));
         if has_events {
-            alone.device.grow_events(&self.device);
+            isolated.device.grow_events(&self.device);
         }
-        self.check_until(&mut alone, index, self.command_buffers[index].plans.len());
+        self.check_until(&mut isolated, index, self.command_buffers[index].plans.len());
         let commands = &mut self.command_buffers[index];
-        let found = alone.take_findings();
+        let found = isolated.take_findings();
         if let Some(found) = &found {
             commands.reported.add(found);
         }
-        commands.isolated = Some(alone);
+        commands.isolated = Some(isolated);
         found
     }
 
     /// Executes and marks commands from the last executed one up to `until`.
-    fn check_until(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
+    fn check_until(&mut self, isolated: &mut IsolatedExecution, index: usize, until: usize) {
         let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
-        alone.cursor.progress.marking = if is_marked { MarkMode::Record } else { MarkMode::Off };
-        self.advance_isolated(alone, index, until);
+        isolated.cursor.progress.marking = if is_marked { MarkMode::Set } else { MarkMode::Off };
+        self.advance_isolated(isolated, index, until);
         let commands = &mut self.command_buffers[index];
-        for update in alone.cursor.progress.mark_updates.drain(..) {
+        for update in isolated.cursor.progress.mark_updates.drain(..) {
             commands.plans.apply_mark(update.word, update.change);
         }
-        if alone.device.has_used_sparse {
+        if isolated.device.has_used_sparse {
             commands.discard_marks();
         }
     }
@@ -156,12 +157,12 @@ impl Engine {
         if !is_marked {
             return;
         }
-        let mut alone = self.new_isolated(queue);
+        let mut isolated = self.new_isolated(queue);
         // One by one, because the marks of a command decide which marks the next one gets.
         for until in 1..self.command_buffers[index].plans.len() {
-            self.check_until(&mut alone, index, until);
+            self.check_until(&mut isolated, index, until);
         }
-        self.command_buffers[index].isolated = Some(alone);
+        self.command_buffers[index].isolated = Some(isolated);
     }
 
     /// Prepares secondary command buffers for execution. Returns their versions, and whether one of them waits for
@@ -193,9 +194,9 @@ impl Engine {
     /// Ends recording, and frees what was kept only to check further commands.
     pub fn end_recording(&mut self, id: CommandBufferId) {
         let Some(commands) = self.command_buffers.get_mut(id.0 as usize) else { return };
-        let (alone, used_blocks) = (commands.isolated.take(), commands.used_blocks.take());
-        if let Some(alone) = alone {
-            self.recycle_isolated(alone);
+        let (isolated, used_blocks) = (commands.isolated.take(), commands.used_blocks.take());
+        if let Some(isolated) = isolated {
+            self.recycle_isolated(isolated);
         }
         self.recycle_used_blocks(used_blocks);
     }
@@ -209,50 +210,50 @@ impl Engine {
         }
     }
 
-    pub(crate) fn recycle_isolated(&mut self, alone: Box<IsolatedExecution>) {
+    pub(crate) fn recycle_isolated(&mut self, isolated: Box<IsolatedExecution>) {
         if self.spare_isolated.len() < SPARE_MAX {
-            self.spare_isolated.push(alone);
+            self.spare_isolated.push(isolated);
         }
     }
 
     /// Executes all commands of a command buffer but the last. Their hazards are already reported.
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
-        let mut alone = self.new_isolated(queue);
+        let mut isolated = self.new_isolated(queue);
         let last = self.command_buffers[index].plans.len() - 1;
-        alone.cursor.progress.marking = MarkMode::Off;
+        isolated.cursor.progress.marking = MarkMode::Off;
         if last > 0 {
-            alone.device.grow_events(&self.device);
-            self.advance_isolated(&mut alone, index, last);
-            alone.device.hazards.clear();
-            alone.device.contents.faults.clear();
+            isolated.device.grow_events(&self.device);
+            self.advance_isolated(&mut isolated, index, last);
+            isolated.device.hazards.clear();
+            isolated.device.contents.faults.clear();
         }
-        alone
+        isolated
     }
 
     /// Creates an isolated execution without commands.
     pub(crate) fn new_isolated(&mut self, queue: Queue) -> Box<IsolatedExecution> {
-        let mut alone = match self.spare_isolated.pop() {
-            Some(mut alone) => {
-                alone.device.reset_isolated(queue);
-                alone.cursor.clear();
-                alone
+        let mut isolated = match self.spare_isolated.pop() {
+            Some(mut isolated) => {
+                isolated.device.reset_isolated(queue);
+                isolated.cursor.clear();
+                isolated
             }
             None => Box::new(IsolatedExecution::new(queue)),
         };
-        alone.device.rules = self.device.rules;
-        alone
+        isolated.device.rules = self.device.rules;
+        isolated
     }
 
     /// Executes commands from the last executed one up to `until`. The execution shares the addresses of the real
     /// device, but not the state of its ranges.
-    pub(crate) fn advance_isolated(&mut self, alone: &mut IsolatedExecution, index: usize, until: usize) {
-        let IsolatedExecution { device, cursor: walk, move_count: moves } = alone;
+    pub(crate) fn advance_isolated(&mut self, isolated: &mut IsolatedExecution, index: usize, until: usize) {
+        let IsolatedExecution { device, cursor, move_count } = isolated;
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
         let recorded = RecordedCommands { command_buffers: &self.command_buffers, render_passes: &self.render_passes };
-        walk.advance(device, recorded, &self.command_buffers[index], until);
+        cursor.advance(device, recorded, &self.command_buffers[index], until);
         std::mem::swap(&mut device.addresses, &mut self.device.addresses);
-        *moves = self.device.addresses.move_count();
+        *move_count = self.device.addresses.move_count();
         for MovedImage { image, old_addresses, planes } in device.moved_images.drain(..) {
             self.device.move_states(image, &old_addresses, &planes);
         }
@@ -424,9 +425,9 @@ mod tests {
         engine.begin_recording(id, GRAPHICS, false);
         engine.command_buffers[7].used_blocks = None;
         commands.into_iter().for_each(|it| drop(engine.record(id, it)));
-        let alone = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
-        let progress = &alone.cursor.progress;
-        (progress.is_clean, progress.was_clean_action, alone.device.states.len())
+        let isolated = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
+        let progress = &isolated.cursor.progress;
+        (progress.is_clean, progress.was_clean_action, isolated.device.states.len())
     }
 
     /// Only ranges with a conflict are checked a second time, one by one.

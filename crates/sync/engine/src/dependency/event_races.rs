@@ -258,14 +258,14 @@ impl RaceChecker<'_, '_> {
         // An event that was set in a race keeps that state until it is reset.
         let earlier = self.events.get(&event).and_then(|it| it.race.clone());
         let race = prior.filter(|it| it.0 == EventUseKind::Set).map(|it| it.1).or(earlier);
-        self.record_use(event, EventUseKind::Set, at, scopes::source_stages(stages, self.flags), race);
+        self.add_use(event, EventUseKind::Set, at, scopes::source_stages(stages, self.flags), race);
     }
 
     fn reset(&mut self, event: EventId, stages: u64, at: &CommandLocation) {
         if let Some((EventUseKind::Set, prior)) = self.unordered_last_use(event, stages) {
             self.report(EventRaceKind::ResetAfterSet, at, &prior, event);
         }
-        self.record_use(event, EventUseKind::Reset, at, scopes::source_stages(stages, self.flags), None);
+        self.add_use(event, EventUseKind::Reset, at, scopes::source_stages(stages, self.flags), None);
     }
 
     fn wait(&mut self, event: EventId, dst_stages: u64, at: &CommandLocation) {
@@ -274,7 +274,7 @@ impl RaceChecker<'_, '_> {
             self.report(EventRaceKind::WaitAfterRace, at, &race, event);
         }
         let after = scopes::destination_stages(dst_stages, self.flags);
-        self.record_use(event, EventUseKind::Waited, at, StageSet::default(), None);
+        self.add_use(event, EventUseKind::Waited, at, StageSet::default(), None);
         if let Some(used) = self.events.get_mut(&event) {
             used.after = after;
         }
@@ -288,7 +288,7 @@ impl RaceChecker<'_, '_> {
         (!is_ordered).then(|| (used.kind, used.location.clone()))
     }
 
-    fn record_use(
+    fn add_use(
         &mut self,
         event: EventId,
         how: EventUseKind,

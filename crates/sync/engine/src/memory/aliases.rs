@@ -1,7 +1,8 @@
 //! Checks accesses to memory that resources share although their addresses cannot be compared.
 //!
-//! An access is recorded at the addresses of its own resource, and checked against those of the aliases. If an access
-//! through the alias lies between, that one was checked against the earlier access already. A barrier on one resource
+//! An access is added to the states at the addresses of its own resource, and checked against the states at the
+//! addresses of the aliases. If an access through this resource lies between, that one was checked against the earlier
+//! access already. A barrier on one resource
 //! concerns accesses through that resource, and does nothing for another resource in the same memory. A write therefore
 //! stores the resource through which it went. Subpass dependencies concern all memory: they make the writes of an
 //! attachment's layout transition visible through every resource.
@@ -88,8 +89,8 @@ impl EngineDevice {
     }
 }
 
-/// Records an access to addresses, some of which were written through aliases.
-pub(crate) fn record_access(
+/// Adds an access to addresses, some of which were written through aliases.
+pub(crate) fn add_access(
     states: &mut IntervalMap<RangeState>,
     range: Range<u64>,
     elsewhere: &[(Range<u64>, Tag)],
@@ -103,7 +104,7 @@ pub(crate) fn record_access(
             let writes: Vec<Tag> = elsewhere.iter().filter(is_here).map(|it| it.1).collect();
             state.separate_reads(by, context, &writes);
         }
-        state.record(by, context);
+        state.add_access(by, context);
     });
 }
 
@@ -155,7 +156,7 @@ mod tests {
                     identity,
                     addressing: name,
                 };
-                record_access(&mut states, 8..16, elsewhere, by, &context);
+                add_access(&mut states, 8..16, elsewhere, by, &context);
             }
             states.iter().map(|it| it.1.clone()).collect::<Vec<RangeState>>()
         };

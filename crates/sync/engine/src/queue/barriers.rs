@@ -241,7 +241,7 @@ impl CommandExecutor<'_> {
             states.update(range, |part, state| {
                 if let Some(kind) = resolved.dependency.transition {
                     let (state, scope) = (state.get_or_insert_default(), &resolved.dependency.scope);
-                    state.record_transition(&context, kind.order(), scope, &mut shared);
+                    state.add_transition(&context, kind.order(), scope, &mut shared);
                 } else if let Some(state) = state {
                     state.apply_dependency(&context, resolved, &part, &mut shared);
                 }

@@ -1,7 +1,7 @@
 //! A device: its queues, its memory, and the tags of what happened on them.
 //!
-//! The engine executes work when a queue would execute it (`submissions`). It walks a command buffer each time it is
-//! executed: a recorded command buffer is small by then, and there is no summary of it that could be wrong.
+//! The engine executes work when a queue would execute it (`submissions`). It goes through all commands of a command
+//! buffer each time a queue executes it: marks make that fast, and there is no summary that could be wrong.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -113,7 +113,7 @@ impl EngineDevice {
         }
     }
 
-    /// The tag of a step of the host.
+    /// The tag of a step of the host. Tags count up over all queues of the device.
     pub(crate) fn step_tag(&mut self, step: u32) -> Tag {
         self.locations.begin(self.tag + TAGS_PER_COMMAND, ProgramLocation::Step(step));
         self.next_tag()

@@ -1,7 +1,7 @@
 //! Executes the commands of command buffers, one by one.
 //!
-//! Each kind of command has a file: `actions` checks and records accesses, `barriers` applies dependencies to the clocks
-//! and ranges, `render_passes` begins and ends subpasses.
+//! Each kind of command has a file: `actions` checks accesses and adds them to ranges, `barriers` applies dependencies
+//! to the clocks and ranges, `render_passes` begins and ends subpasses.
 
 use std::ops::Range;
 
@@ -92,7 +92,7 @@ impl ExecutionCursor {
         }
     }
 
-    /// Goes back to the begin.
+    /// Goes back to the first command.
     pub(crate) fn clear(&mut self) {
         self.location.path.clear();
         self.progress.clear();
@@ -167,7 +167,7 @@ impl<'a> CommandExecutor<'a> {
             }
             next = index + 1;
             if self.progress.was_clean_action && self.progress.is_recording {
-                self.record_last_repeated(commands, index - 1);
+                self.add_last_repeated(commands, index - 1);
             }
             let tag = self.device.next_tag();
             match commands.plans.command(index) {

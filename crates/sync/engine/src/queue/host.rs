@@ -23,9 +23,9 @@ impl EngineDevice {
         self.queues.len() as u8
     }
 
-    /// Records an access of the host: later submissions come after it, and see what it wrote
+    /// Adds an access of the host: later submissions come after it, and see what it wrote
     /// (`synchronization-submission-host-writes`).
-    pub(crate) fn record_host_access(&mut self, tag: Tag) {
+    pub(crate) fn add_host_access(&mut self, tag: Tag) {
         let first_scope = FirstScope::from_queue(self.host_queue(), tag, COMMON_SETS.host, COMMON_SETS.host_usages);
         let queue = self.host_queue();
         let host = Arc::make_mut(&mut self.host);
@@ -125,9 +125,9 @@ impl EngineDevice {
             addressing,
         };
         for range in ranges {
-            aliases::record_access(states, range, &alias_writes, by, &context);
+            aliases::add_access(states, range, &alias_writes, by, &context);
         }
-        self.record_host_access(tag);
+        self.add_host_access(tag);
         // The host is in order with itself.
         let own = FirstScope::from_queue(queue, tag, COMMON_SETS.host, COMMON_SETS.host_usages);
         self.host_clock.apply_second_scope(&own, COMMON_SETS.host, COMMON_SETS.host_usages);
@@ -171,7 +171,7 @@ impl EngineDevice {
     ) {
         let tag = self.step_tag(step);
         let queue = self.presentation_queue(image);
-        self.record_present(queue, tag, image);
+        self.add_present(queue, tag, image);
         self.signal_acquired(image, tag, semaphore, fence);
     }
 
@@ -184,7 +184,7 @@ impl EngineDevice {
             let queue = self.presentation_queue(*image);
             let conflicts = self.present_conflicts(*image, &completed, queue);
             self.report(tag, *image, conflicts);
-            self.record_present(queue, tag, *image);
+            self.add_present(queue, tag, *image);
         }
     }
 
@@ -226,11 +226,11 @@ impl EngineDevice {
         conflicts
     }
 
-    fn record_present(&mut self, queue: u8, tag: Tag, image: ResourceId) {
+    fn add_present(&mut self, queue: u8, tag: Tag, image: ResourceId) {
         let identity = self.addresses.identity(image);
         self.states.update(self.addresses.whole(image), |_, state| {
             let by = Accessor { usage: PRESENT, queue, order: AccessOrder::None };
-            state.get_or_insert_default().record_write(by, identity, tag);
+            state.get_or_insert_default().add_write(by, identity, tag);
         });
     }
 }

@@ -296,7 +296,7 @@ impl CommandExecutor<'_> {
         for shared in &transitions.shared {
             self.share_earlier_transition(tag, shared);
         }
-        self.check_and_record_uses(tag + 2, &loads);
+        self.check_and_add_uses(tag + 2, &loads);
     }
 
     /// Resolve operations, then the store operations of attachments that are not used any more.
@@ -308,8 +308,8 @@ impl CommandExecutor<'_> {
         let resolves = pass.resolves();
         unwritten.retain(|it| !pass.resolve_pairs().any(|pair| pair.1 as usize == it.attachment));
         let stores = pass.stores(unwritten);
-        self.check_and_record_uses(tag - 2, &resolves);
-        self.check_and_record_uses(tag - 1, &stores);
+        self.check_and_add_uses(tag - 2, &resolves);
+        self.check_and_add_uses(tag - 1, &stores);
     }
 
     fn final_transitions(&mut self, tag: Tag, pass: &ActiveRenderPass) {
@@ -342,7 +342,7 @@ impl CommandExecutor<'_> {
             let inside = RenderedArea { area: rendering.area, views: views(rendering.view_mask) };
             let loads: Vec<ResourceUse<'_>> =
                 rendering.attachments.iter().flat_map(|it| load_uses(it, inside)).collect();
-            self.check_and_record_uses(tag, &loads);
+            self.check_and_add_uses(tag, &loads);
         }
     }
 
@@ -357,12 +357,12 @@ impl CommandExecutor<'_> {
             let kind = InstanceKind::EndingRendering;
             *self.instance = Some(RenderPassInstance { begin, kind, unwritten: Vec::new() });
             let resolved = rendering.attachments.iter().filter(|it| it.resolve.is_some());
-            self.check_and_record_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
+            self.check_and_add_uses(tag, &resolved.flat_map(|it| resolve_uses(it, inside)).collect::<Vec<_>>());
             let is_written = |index: usize| !unwritten.iter().any(|it| it.attachment == index);
             let attachments = rendering.attachments.iter().enumerate();
             let stores: Vec<ResourceUse<'_>> =
                 attachments.flat_map(|(index, it)| store_uses(it, inside, is_written(index))).collect();
-            self.check_and_record_uses(tag + 2, &stores);
+            self.check_and_add_uses(tag + 2, &stores);
             *self.instance = None;
         }
         // Without a barrier inside, the clock of the queue already has everything.

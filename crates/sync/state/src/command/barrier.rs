@@ -40,8 +40,8 @@ macro_rules! scope_of {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_barriers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_barriers(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdPipelineBarrier(params) => {
                 let lists = BarrierLists {
                     memory: params.p_memory_barriers(),

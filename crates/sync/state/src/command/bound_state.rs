@@ -143,8 +143,8 @@ impl BoundState {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_binds(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_binds(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdBindDescriptorSets(params) => {
                 let kinds = bind_point_of(params.pipeline_bind_point);
                 let (sets, offsets) = (params.p_descriptor_sets(), params.p_dynamic_offsets());
@@ -201,7 +201,7 @@ impl TrackedDevice {
                     own.state.push_constants.write(info.offset, info.p_values());
                 }
             }
-            _ => return self.track_pipeline_binds(event.call, out) || self.track_buffer_binds(event.call, out),
+            _ => return self.track_pipeline_binds(tracked.call, out) || self.track_buffer_binds(tracked.call, out),
         }
         true
     }

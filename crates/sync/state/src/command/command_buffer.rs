@@ -92,8 +92,8 @@ impl TrackedCommandBuffer {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_command_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_command_buffers(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateCommandPool(params), Some(Outcome::CreateCommandPool(made))) => {
                 if let (Some(info), Some(pool)) = (params.p_create_info(), made.p_command_pool()) {
                     let family = info.queue_family_index;

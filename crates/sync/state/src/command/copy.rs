@@ -57,8 +57,8 @@ macro_rules! buffer_buffer {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_copies(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_copies(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdCopyBuffer(params) => {
                 let regions = params.p_regions().iter().map(|it| buffer_buffer!(it));
                 self.copy_buffer(params.command_buffer, params.src_buffer, params.dst_buffer, regions, out);
@@ -109,7 +109,7 @@ impl TrackedDevice {
                     self.image_pair_accesses(info.src_image, info.dst_image, &boxes, RESOLVE_READ, RESOLVE_WRITE, out);
                 self.record_action(params.command_buffer, accesses, out);
             }
-            _ => return self.track_buffer_image_copies(event.call, out) || self.track_clears(event.call, out),
+            _ => return self.track_buffer_image_copies(tracked.call, out) || self.track_clears(tracked.call, out),
         }
         true
     }

@@ -16,8 +16,8 @@ pub(crate) struct QueryPool {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_queries(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_queries(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateQueryPool(params), Some(Outcome::CreateQueryPool(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_query_pool()) {
                     self.query_pools.insert(handle.0, QueryPool { values: values(info) });

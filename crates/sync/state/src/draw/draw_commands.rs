@@ -197,8 +197,8 @@ macro_rules! counted {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_draws(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        let (buffer, draw) = match event.call {
+    pub(crate) fn track_draws(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        let (buffer, draw) = match tracked.call {
             // The common draws do not move `draw`: copying it would cause a store-forwarding stall.
             Call::CmdDraw(params) => {
                 let vertices = FetchedElements::from_first_and_count(params.first_vertex, params.vertex_count);
@@ -248,7 +248,7 @@ impl TrackedDevice {
                 let instances = FetchedElements::from_first_and_count(params.first_instance, params.instance_count);
                 (params.command_buffer, DrawParameters::counted_in_bytes(read, instances))
             }
-            _ => return self.track_mesh_draws(event.call, out) || self.track_dispatches(event.call, out),
+            _ => return self.track_mesh_draws(tracked.call, out) || self.track_dispatches(tracked.call, out),
         };
         self.record_draw(buffer, &draw, out);
         true
@@ -337,8 +337,8 @@ impl TrackedDevice {
             self.record_action(buffer, Vec::new(), out);
             return;
         }
-        let room = self.take_spare_accesses();
-        self.record_launch(buffer, BindPoint::Compute, room, &Launch::groups(first, groups), out);
+        let accesses = self.take_spare_accesses();
+        self.record_launch(buffer, BindPoint::Compute, accesses, &Launch::groups(first, groups), out);
     }
 
     /// Records the accesses of a dispatch or a trace.
@@ -353,7 +353,7 @@ impl TrackedDevice {
         self.record_launch_with(buffer, kind, fixed, launch, None, out);
     }
 
-    /// As `record_launch`, with the given pipelines as alternatives instead of the bound one.
+    /// Like `record_launch`. If `chosen` is set, the command may run each of these pipelines instead of the bound one.
     pub(crate) fn record_launch_with(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -392,7 +392,7 @@ impl TrackedDevice {
         self.record_draw_with(buffer, draw, None, out);
     }
 
-    /// Records a draw with the given pipelines as alternatives, or with the bound one.
+    /// Records a draw. If `chosen` is set, the command may run each of these pipelines instead of the bound one.
     pub(crate) fn record_draw_with(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -465,7 +465,7 @@ impl TrackedDevice {
         out.add_possible_reads(uses.fixed);
     }
 
-    /// As above, for a dispatch without workgroups.
+    /// Adds the reads that a dispatch without workgroups would make with some, as possible reads.
     #[cold]
     fn add_possible_launch(&self, buffer: vk::CommandBuffer, kind: BindPoint, out: &mut TrackerOutput<'_>) {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
@@ -490,8 +490,8 @@ impl TrackedDevice {
             self.add_shader_uses(state, BindPoint::Graphics, &pipeline.shaders, &launch, ordered, uses, out);
         }
         if draw.has_vertices && !self.add_drawn(state, pipeline, draw, uses) {
-            let late = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
-            uses.submit_time.extend(late.map(SubmitTimeUse::Indexed));
+            let at_submission = self.add_vertices_read(state, pipeline, draw, &mut uses.fixed);
+            uses.submit_time.extend(at_submission.map(SubmitTimeUse::Indexed));
             if let (Some(indices), Some(bound)) = (&draw.indices, &state.indices) {
                 bound.add_accesses(indices, &mut uses.fixed);
             }
@@ -548,15 +548,15 @@ impl TrackedDevice {
             return None;
         };
         let read = input.fetches(&state.vertices, strides, inputs).filter(|it| it.0.is_none()).map(|it| it.1);
-        let late = self.host_indexed_vertices(bound, indices, draw.vertex_offset, read).map(Box::new);
-        let vertices = match late {
+        let at_submission = self.host_indexed_vertices(bound, indices, draw.vertex_offset, read).map(Box::new);
+        let vertices = match at_submission {
             Some(_) => FetchedElements::Single(0..0),
             None => self
                 .vertices_from_updates(&state.index_updates, bound, indices, draw.vertex_offset)
                 .unwrap_or(FetchedElements::Unknown),
         };
         input.add_accesses(&state.vertices, strides, inputs, (&vertices, &draw.instances), found);
-        late
+        at_submission
     }
 
     /// The reads of indirect parameters: structures that lie `stride` bytes apart.

@@ -88,8 +88,8 @@ struct SubpassRefs {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_render_passes(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_render_passes(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateRenderPass(params), Some(Outcome::CreateRenderPass(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_render_pass()) {
                     let (pass, own) = from_create_info(info);

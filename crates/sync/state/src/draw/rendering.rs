@@ -53,8 +53,8 @@ impl CurrentAttachments {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_rendering(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_rendering(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdBeginRenderPass(params) => {
                 self.begin_pass(params.command_buffer, params.p_render_pass_begin(), out)
             }

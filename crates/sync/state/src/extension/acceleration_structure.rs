@@ -43,10 +43,10 @@ const TRACE_2: u64 = 104;
 impl TrackedDevice {
     pub(crate) fn track_acceleration_structures(
         &mut self,
-        event: TrackedCall<'_>,
+        tracked: TrackedCall<'_>,
         out: &mut TrackerOutput<'_>,
     ) -> bool {
-        match (event.call, event.outcome) {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateAccelerationStructureKHR(params), Some(Outcome::CreateAccelerationStructureKHR(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_acceleration_structure()) {
                     let part = self.buffer_range(info.buffer, info.offset, info.size);
@@ -102,7 +102,7 @@ impl TrackedDevice {
                 let reads = all.flat_map(|it| self.structure_accesses(*it, BUILD_READ, out)).collect();
                 self.record_action(params.command_buffer, reads, out);
             }
-            _ => return self.track_ray_traces(event.call, out) || self.track_address_builds(event.call, out),
+            _ => return self.track_ray_traces(tracked.call, out) || self.track_address_builds(tracked.call, out),
         }
         true
     }

@@ -57,8 +57,8 @@ const COUNT: u64 = 4;
 const BUFFERS: &str = "buffers that generated commands name";
 
 impl TrackedDevice {
-    pub(crate) fn track_generated_commands(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_generated_commands(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateIndirectCommandsLayoutEXT(params), Some(Outcome::CreateIndirectCommandsLayoutEXT(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_indirect_commands_layout()) {
                     self.command_layouts.insert(handle.0, GeneratedCommandsLayout::of(info));
@@ -85,7 +85,8 @@ impl TrackedDevice {
                 self.execution_sets.remove(params.indirect_execution_set.0);
             }
             _ => {
-                return self.track_execution_set_updates(event.call) || self.track_generated_execution(event.call, out);
+                return self.track_execution_set_updates(tracked.call)
+                    || self.track_generated_execution(tracked.call, out);
             }
         }
         true

@@ -18,8 +18,8 @@ enum HostAccessKind {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_host_builds(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_host_builds(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::BuildAccelerationStructuresKHR(params) => {
                 out.report_untracked(HOST_MEMORY);
                 for info in params.p_infos().iter() {
@@ -49,7 +49,7 @@ impl TrackedDevice {
                     self.host_structure(*structure, HostAccessKind::Reads, out);
                 }
             }
-            _ => return self.track_host_micromaps(event.call, out),
+            _ => return self.track_host_micromaps(tracked.call, out),
         }
         true
     }

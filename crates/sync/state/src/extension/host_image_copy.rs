@@ -10,8 +10,8 @@ use crate::resource::image::TrackedImage;
 use crate::resource::region::{TexelBox, extent_of, offset_of};
 
 impl TrackedDevice {
-    pub(crate) fn track_host_copies(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_host_copies(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CopyMemoryToImage(params) => {
                 let Some(info) = params.p_copy_memory_to_image_info() else { return true };
                 for image_copy in info.p_regions().iter() {

@@ -30,8 +30,8 @@ const GRAPH_COUNT: u64 = 24;
 const COPIED: &str = "memory that parameters in memory name";
 
 impl TrackedDevice {
-    pub(crate) fn track_indirect_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_indirect_memory(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdCopyMemoryIndirectKHR(params) => {
                 let Some(info) = params.p_copy_memory_indirect_info() else { return true };
                 let range = &info.get().copy_address_range;
@@ -58,7 +58,7 @@ impl TrackedDevice {
                 let accesses = params.p_infos().iter().flat_map(|it| self.conversion_accesses(it, out)).collect();
                 self.record_action(params.command_buffer, accesses, out);
             }
-            _ => return self.track_decompression(event.call, out) || self.track_execution_graphs(event.call, out),
+            _ => return self.track_decompression(tracked.call, out) || self.track_execution_graphs(tracked.call, out),
         }
         true
     }

@@ -15,8 +15,8 @@ use crate::listener::TrackerOutput;
 const TRIANGLE: u64 = 8;
 
 impl TrackedDevice {
-    pub(crate) fn track_micromaps(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_micromaps(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateMicromapEXT(params), Some(Outcome::CreateMicromapEXT(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_micromap()) {
                     match self.buffer_range(info.buffer, info.offset, info.size) {

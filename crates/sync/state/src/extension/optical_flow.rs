@@ -19,8 +19,8 @@ pub(crate) struct TrackedOpticalFlowSession {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_optical_flow(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_optical_flow(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateOpticalFlowSessionNV(_), Some(Outcome::CreateOpticalFlowSessionNV(made))) => {
                 if let Some(handle) = made.p_session() {
                     self.sessions.insert(handle.0, TrackedOpticalFlowSession::default());

@@ -19,8 +19,8 @@ use crate::resource::opaque_object::OpaqueObject;
 use crate::shader::launch::Launch;
 
 impl TrackedDevice {
-    pub(crate) fn track_ray_tracing_nv(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_ray_tracing_nv(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateAccelerationStructureNV(params), Some(Outcome::CreateAccelerationStructureNV(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_acceleration_structure()) {
                     let size = Some(info.compacted_size).filter(|it| *it != 0);
@@ -54,7 +54,7 @@ impl TrackedDevice {
                     }
                 }
             }
-            _ => return self.track_ray_commands_nv(event.call, out),
+            _ => return self.track_ray_commands_nv(tracked.call, out),
         }
         true
     }

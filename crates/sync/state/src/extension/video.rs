@@ -9,8 +9,8 @@ use crate::device::{TrackedCall, TrackedDevice};
 use crate::listener::TrackerOutput;
 
 impl TrackedDevice {
-    pub(crate) fn track_video(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match event.call {
+    pub(crate) fn track_video(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match tracked.call {
             Call::CmdDecodeVideoKHR(params) => {
                 let Some(info) = params.p_decode_info() else { return true };
                 let (offset, range) = (info.src_buffer_offset, info.src_buffer_range);

@@ -34,12 +34,12 @@ macro_rules! done {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_external_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        self.track_external_semaphores(event, out) || self.track_external_fences(event, out)
+    pub(crate) fn track_external_sync(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        self.track_external_semaphores(tracked, out) || self.track_external_fences(tracked, out)
     }
 
-    fn track_external_semaphores(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        let exported = match (event.call, event.outcome) {
+    fn track_external_semaphores(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        let exported = match (tracked.call, tracked.outcome) {
             (Call::GetSemaphoreFdKHR(params), Some(Outcome::GetSemaphoreFdKHR(done))) => {
                 done!(params.p_get_fd_info(), done, semaphore)
             }
@@ -75,8 +75,8 @@ impl TrackedDevice {
         true
     }
 
-    fn track_external_fences(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        let (fence, is_import) = match (event.call, event.outcome) {
+    fn track_external_fences(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        let (fence, is_import) = match (tracked.call, tracked.outcome) {
             (Call::GetFenceFdKHR(params), Some(Outcome::GetFenceFdKHR(done))) => {
                 (done!(params.p_get_fd_info(), done, fence), false)
             }

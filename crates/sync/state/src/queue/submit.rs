@@ -21,8 +21,8 @@ const ALL_COMMANDS: u64 = vk::PipelineStageFlags2::ALL_COMMANDS.0;
 
 impl TrackedDevice {
     /// Creation and destruction of fences, semaphores and events.
-    pub(crate) fn track_sync_objects(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_sync_objects(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateFence(_), Some(Outcome::CreateFence(made))) => {
                 if let Some(fence) = made.p_fence() {
                     self.add_fence(fence.0, out);
@@ -66,14 +66,14 @@ impl TrackedDevice {
             (Call::DestroyEvent(params), None) => {
                 out.destroyed(self.events.remove(params.event.0).map(Destroyed::Event))
             }
-            _ => return self.track_host_sync(event, out),
+            _ => return self.track_host_sync(tracked, out),
         }
         true
     }
 
     /// Waits, signals and resets on the host.
-    fn track_host_sync(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    fn track_host_sync(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::WaitForFences(params), Some(Outcome::WaitForFences(done))) => {
                 let fences = self.fences_of(params.p_fences(), out);
                 if !is_success(done.result) {
@@ -184,9 +184,14 @@ impl TrackedDevice {
     }
 
     /// Calls on a queue.
-    pub(crate) fn track_queue(&mut self, queue: QueueId, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+    pub(crate) fn track_queue(
+        &mut self,
+        queue: QueueId,
+        tracked: TrackedCall<'_>,
+        out: &mut TrackerOutput<'_>,
+    ) -> bool {
         self.submission_count += 1;
-        match (event.call, event.outcome) {
+        match (tracked.call, tracked.outcome) {
             (Call::QueueSubmit(params), None) => {
                 let batches: Vec<SubmitBatch> = params.p_submits().iter().map(|it| self.batch(it)).collect();
                 self.add_host_waits(&batches);

@@ -25,8 +25,8 @@ pub(crate) struct TrackedSwapchain {
 const PRESENTED_MAX: usize = 64;
 
 impl TrackedDevice {
-    pub(crate) fn track_swapchains(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_swapchains(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateSwapchainKHR(params), Some(Outcome::CreateSwapchainKHR(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_swapchain()) {
                     self.swapchains.insert(handle.0, TrackedSwapchain::from_create_info(info));

@@ -19,8 +19,8 @@ use crate::resource::region::{BufferTexelLayout, TexelBox, extent_of, offset_of}
 use crate::shader::launch::Launch;
 
 impl TrackedDevice {
-    pub(crate) fn track_addresses(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_addresses(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::GetBufferDeviceAddress(params), Some(Outcome::GetBufferDeviceAddress(done))) => {
                 if let Some(info) = params.p_info() {
                     self.set_address(info.buffer.0, done.result);
@@ -61,7 +61,7 @@ impl TrackedDevice {
                 self.record_action(params.command_buffer, read.into_iter().collect(), out);
                 self.set_conditional_rendering(params.command_buffer, true);
             }
-            _ => return self.track_address_copies(event.call, out) || self.track_address_draws(event.call, out),
+            _ => return self.track_address_copies(tracked.call, out) || self.track_address_draws(tracked.call, out),
         }
         true
     }

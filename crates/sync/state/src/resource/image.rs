@@ -91,8 +91,8 @@ pub(crate) fn is_plausible_image(image: &program::ImageDesc) -> bool {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_resources(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_resources(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateBuffer(params), Some(Outcome::CreateBuffer(made))) => {
                 if let (Some(info), Some(buffer)) = (params.p_create_info(), made.p_buffer()) {
                     self.create_buffer(info, buffer.0, out);

@@ -14,8 +14,8 @@ use crate::resource::image::{SIZE_MAX, TrackedImage};
 
 impl TrackedDevice {
     /// Tracks the queries of subresource layouts.
-    pub(crate) fn track_subresource_layouts(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_subresource_layouts(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::GetImageSubresourceLayout(params), Some(Outcome::GetImageSubresourceLayout(done))) => {
                 if let (Some(which), Some(layout)) = (params.p_subresource(), done.p_layout()) {
                     self.set_layout(params.image.0, &which, &layout, out);

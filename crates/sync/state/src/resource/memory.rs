@@ -51,8 +51,8 @@ struct Resident {
 const HOST_PAGES_MAX: usize = 1 << 14;
 
 impl TrackedDevice {
-    pub(crate) fn track_memory(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_memory(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::AllocateMemory(params), Some(Outcome::AllocateMemory(made))) => {
                 if let (Some(info), Some(memory)) = (params.p_allocate_info(), made.p_memory()) {
                     self.allocate_memory(info, memory.0, out);
@@ -83,17 +83,17 @@ impl TrackedDevice {
                 }
             }
             _ => {
-                return self.track_requirements(event)
-                    || self.track_subresource_layouts(event, out)
-                    || self.track_mapping(event, out);
+                return self.track_requirements(tracked)
+                    || self.track_subresource_layouts(tracked, out)
+                    || self.track_mapping(tracked, out);
             }
         }
         true
     }
 
     /// Memory requirements, and the sizes of sparse blocks.
-    fn track_requirements(&mut self, event: TrackedCall<'_>) -> bool {
-        match (event.call, event.outcome) {
+    fn track_requirements(&mut self, tracked: TrackedCall<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::GetImageMemoryRequirements(params), Some(Outcome::GetImageMemoryRequirements(done))) => {
                 if let (Some(image), Some(requirements)) =
                     (self.images.get_mut(params.image.0), done.p_memory_requirements())
@@ -127,8 +127,8 @@ impl TrackedDevice {
         true
     }
 
-    fn track_mapping(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    fn track_mapping(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::MapMemory(params), Some(Outcome::MapMemory(done))) => {
                 self.map(params.memory.0, params.offset, params.size, done.result);
             }

@@ -46,8 +46,8 @@ impl OpaqueObject {
 }
 
 impl TrackedDevice {
-    pub(crate) fn track_tensors(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_tensors(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateTensorARM(params), Some(Outcome::CreateTensorARM(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_tensor()) {
                     let is_exclusive = info.sharing_mode == vk::SharingMode::EXCLUSIVE;

@@ -29,8 +29,8 @@ pub(crate) struct DescriptorMemory {
 type ResourceBytes = (ResourceId, Range<u64>);
 
 impl TrackedDevice {
-    pub(crate) fn track_descriptor_buffers(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_descriptor_buffers(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::GetDescriptorSetLayoutSizeEXT(params), Some(Outcome::GetDescriptorSetLayoutSizeEXT(done))) => {
                 if let (Some(layout), Some(size)) =
                     (self.set_layouts.get(params.layout.0), done.p_layout_size_in_bytes())

@@ -88,8 +88,8 @@ const COUNT_MAX: u32 = 1 << 20;
 const BLOCK_MAX: u32 = 1 << 16;
 
 impl TrackedDevice {
-    pub(crate) fn track_descriptors(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_descriptors(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateDescriptorSetLayout(params), Some(Outcome::CreateDescriptorSetLayout(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_set_layout()) {
                     self.set_layouts.insert(handle.0, Arc::new(SetLayout::from_create_info(info)));
@@ -124,13 +124,13 @@ impl TrackedDevice {
             (Call::DestroyDescriptorUpdateTemplate(params), None) => {
                 self.templates.remove(params.descriptor_update_template.0);
             }
-            _ => return self.track_set_contents(event, out),
+            _ => return self.track_set_contents(tracked, out),
         }
         true
     }
 
-    fn track_set_contents(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    fn track_set_contents(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::DestroyDescriptorPool(params), None) => {
                 let pool = self.descriptor_pools.remove(params.descriptor_pool.0).unwrap_or_default();
                 pool.sets.iter().for_each(|it| drop(self.sets.remove(*it)));

@@ -32,8 +32,8 @@ const ALL_PARTS: u32 = Parts::VERTEX_INPUT_INTERFACE_EXT.0
     | Parts::FRAGMENT_OUTPUT_INTERFACE_EXT.0;
 
 impl TrackedDevice {
-    pub(crate) fn track_pipelines(&mut self, event: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
-        match (event.call, event.outcome) {
+    pub(crate) fn track_pipelines(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
+        match (tracked.call, tracked.outcome) {
             (Call::CreateShaderModule(params), Some(Outcome::CreateShaderModule(made))) => {
                 if let (Some(info), Some(handle)) = (params.p_create_info(), made.p_shader_module()) {
                     self.shader_modules.insert(handle.0, Arc::from(info.p_code()));

@@ -50,7 +50,7 @@ fn add(suite: &mut Suite<'_>, name: &str, calls: fn() -> Calls) {
             if is_submitted {
                 validator.check_submissions();
             }
-            calls.first.iter().for_each(|it| validator.record(1, *it));
+            calls.first.iter().for_each(|it| validator.process_record(1, *it));
             (validator, calls)
         };
         let how = if is_submitted { "validator" } else { "validator, recording only" };
@@ -58,7 +58,7 @@ fn add(suite: &mut Suite<'_>, name: &str, calls: fn() -> Calls) {
             name: format!("{how}: {name}"),
             limit: is_submitted.then_some(288.0),
             run: lazily(validator, |(validator, calls), times| {
-                calls.times(times).for_each(|it| validator.record(1, it));
+                calls.times(times).for_each(|it| validator.process_record(1, it));
                 assert!(validator.take_findings().is_empty(), "the application is right");
             }),
             bare: None,

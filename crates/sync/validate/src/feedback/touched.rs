@@ -117,7 +117,7 @@ impl ProgramSlice<'_> {
         let feedback = feed.feedback_for(recorded.object, step);
         let mut made = self.program.command_buffers[id.0 as usize].clone();
         let mut is_other = false;
-        for (index, (mark, command)) in recorded.calls.iter().zip(&mut made.commands).enumerate() {
+        for (index, (call, command)) in recorded.calls.iter().zip(&mut made.commands).enumerate() {
             match command {
                 Command::Execute(all) => {
                     let before = all.clone();
@@ -125,7 +125,7 @@ impl ProgramSlice<'_> {
                     is_other |= before != *all;
                 }
                 Command::Action(accesses) => {
-                    if let Some((launch, is_single)) = feedback.and_then(|it| it.launch(mark)) {
+                    if let Some((launch, is_single)) = feedback.and_then(|it| it.launch(call)) {
                         let all = recorded.accesses(index).unwrap_or_default();
                         *accesses = touched_accesses(accesses, &all, launch, is_single);
                         is_other = true;
@@ -145,9 +145,9 @@ impl ProgramSlice<'_> {
 
 impl CommandBufferFeedback {
     /// What is known of a command, and whether it was executed once.
-    fn launch(&self, mark: &CommandCall) -> Option<(&ShaderLaunch, bool)> {
-        let number = mark.launch.checked_sub(1)?;
-        let launch = self.launches.iter().find(|it| it.number == number && it.function == mark.function)?;
+    fn launch(&self, call: &CommandCall) -> Option<(&ShaderLaunch, bool)> {
+        let number = call.launch.checked_sub(1)?;
+        let launch = self.launches.iter().find(|it| it.number == number && it.function == call.function)?;
         Some((launch, self.executions == 1))
     }
 }
@@ -158,13 +158,13 @@ pub(crate) fn touched_resources(kept: &HistoryStep, feed: &PendingFeedback, abou
     let buffers = kept.buffers.iter().flatten();
     for recorded in buffers.flat_map(|it| it.own.iter().chain(it.executed.iter().map(|it| &it.1))) {
         let feedback = feed.feedback_for(recorded.object, kept.index);
-        for (mark, command) in recorded.calls.iter().zip(recorded.commands()) {
+        for (call, command) in recorded.calls.iter().zip(recorded.commands()) {
             let Command::Action(all) = &*command else {
                 map_ids::command(&command, &mut found);
                 continue;
             };
             let own: Vec<Access> = all.iter().filter(|it| found.is_candidate(it.resource)).cloned().collect();
-            let made = match feedback.and_then(|it| it.launch(mark)).filter(|_| !own.is_empty()) {
+            let made = match feedback.and_then(|it| it.launch(call)).filter(|_| !own.is_empty()) {
                 Some((launch, is_single)) => touched_accesses(&own, all, launch, is_single),
                 None => own,
             };

@@ -21,7 +21,7 @@ use crate::recording::step_history::step_of;
 /// Fixes of other causes that are tried for a hazard, and causes whose fix is searched for again.
 const SHARED_TRIES_MAX: usize = 4;
 
-/// A slice, and all hazards in it once somebody has asked.
+/// A slice, and all hazards in it, which are computed when first needed.
 pub(crate) struct SharedSlice<'a> {
     first: u32,
     about: ResourceId,
@@ -38,20 +38,21 @@ impl SharedSlice<'_> {
 /// The last slice that was needed: hazards of one step are often about one resource.
 pub(crate) type LastSlice<'a> = Option<Rc<SharedSlice<'a>>>;
 
-/// A new hazard, and its two accesses in a slice.
-struct FollowedHazard<'f> {
+/// A new hazard whose two accesses are in a slice.
+struct HazardInSlice<'f> {
     hazard: &'f Hazard,
     key: FindingCause,
     shared: &'f SharedSlice<'f>,
     explainer: &'f Explainer<'f>,
-    wanted: &'f Hazard,
+    /// The same hazard, with the ids of the slice.
+    slice_hazard: &'f Hazard,
     scope: FixScope,
 }
 
 /// The cause that a new hazard shares with an earlier one.
 struct SharedCause {
     cause: usize,
-    /// Whether it is another place in the same part of the program.
+    /// Whether the first diagnostic of the cause lists this hazard as another site.
     is_site: bool,
     proposal: Option<Proposal>,
 }
@@ -117,10 +118,10 @@ impl DiagnosticBuilder<'_> {
         let explainer = shared.as_ref().map(|it| Explainer::new(&it.slice.program));
         if let (Some(shared), Some(explainer)) = (&shared, &explainer) {
             let own: Vec<Hazard> = same.iter().filter_map(|it| shared.slice.slice_hazard(it)).collect();
-            if let Some(wanted) = own.first().filter(|it| explainer.explain(it).is_some()) {
+            if let Some(slice_hazard) = own.first().filter(|it| explainer.explain(it).is_some()) {
                 let scope = self.fix_scope(shared);
-                let followed = FollowedHazard { hazard, key, shared, explainer, wanted, scope };
-                return self.report_followed(followed, &own, part, causes);
+                let in_slice = HazardInSlice { hazard, key, shared, explainer, slice_hazard, scope };
+                return self.report_in_slice(in_slice, &own, part, causes);
             }
         }
         let diagnostic = self.hazard_diagnostic_without_operations(hazard, same, &mut causes.effort);
@@ -132,37 +133,38 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    fn report_followed(
+    /// Reports a new hazard with its explanation: under the cause of an earlier hazard, or as a new cause with fixes.
+    fn report_in_slice(
         &self,
-        followed: FollowedHazard<'_>,
+        in_slice: HazardInSlice<'_>,
         own: &[Hazard],
         part: Option<(ResourceId, Region)>,
         causes: &mut CauseRegistry,
     ) {
-        let FollowedHazard { hazard, shared, explainer, wanted, scope, .. } = &followed;
+        let HazardInSlice { hazard, shared, explainer, slice_hazard, scope, .. } = &in_slice;
         let (names, origin) = (self.names(&shared.slice), self.origin(&hazard.at));
-        let made = describe_hazard(explainer, wanted, own, &names, HazardDetail::Operations);
+        let made = describe_hazard(explainer, slice_hazard, own, &names, HazardDetail::Operations);
         let mut diagnostic = self.finish_hazard(made, hazard);
-        let can_search = self.can_search(&followed, &causes.effort);
-        if let Some(known) = self.shared_cause(&followed, &diagnostic, can_search, causes) {
+        let can_search = self.can_search(&in_slice, &causes.effort);
+        if let Some(known) = self.shared_cause(&in_slice, &diagnostic, can_search, causes) {
             known.proposal.iter().for_each(|it| set_fixes(&mut diagnostic, it, &names));
-            let site = self.site(&followed, causes.first_of(known.cause), &diagnostic, part.as_ref());
-            let new = NewSite { cause: followed.key, part, diagnostic };
+            let site = self.site(&in_slice, causes.first_of(known.cause), &diagnostic, part.as_ref());
+            let new = NewSite { cause: in_slice.key, part, diagnostic };
             return causes.join(origin, known.cause, new, site.filter(|_| known.is_site));
         }
-        let proposal = self.search(&followed, &mut causes.effort);
+        let proposal = self.search(&in_slice, &mut causes.effort);
         proposal.iter().for_each(|it| set_fixes(&mut diagnostic, it, &names));
         let no_fix = proposal.as_ref().is_none_or(|it| it.fixes.is_empty());
         let same_gap = causes.shared_fixes.without_fix(*scope, hazard).filter(|_| no_fix);
         let same_gap = same_gap.map(|it| (it.cause, it.is_of_first));
-        if let Some((cause, is_site)) = same_gap.filter(|it| causes.is_like(it.0, &diagnostic, &followed.key)) {
-            let site = self.site(&followed, causes.first_of(cause), &diagnostic, part.as_ref());
-            let new = NewSite { cause: followed.key, part, diagnostic };
+        if let Some((cause, is_site)) = same_gap.filter(|it| causes.is_like(it.0, &diagnostic, &in_slice.key)) {
+            let site = self.site(&in_slice, causes.first_of(cause), &diagnostic, part.as_ref());
+            let new = NewSite { cause: in_slice.key, part, diagnostic };
             return causes.join(origin, cause, new, site.filter(|_| is_site));
         }
         let (hazard, scope) = (*hazard, *scope);
         let removed = proposal.as_ref().map_or_else(Vec::new, |it| self.removed_by(shared, it));
-        let cause = causes.add_cause(origin, NewSite { cause: followed.key, part, diagnostic });
+        let cause = causes.add_cause(origin, NewSite { cause: in_slice.key, part, diagnostic });
         let proposal = proposal.unwrap_or_default();
         causes.shared_fixes.push(SharedFix::new(scope, (cause, true), hazard, &proposal, removed));
     }
@@ -170,21 +172,21 @@ impl DiagnosticBuilder<'_> {
     /// The cause of an earlier hazard that this one shares.
     fn shared_cause(
         &self,
-        followed: &FollowedHazard<'_>,
+        in_slice: &HazardInSlice<'_>,
         diagnostic: &Diagnostic,
         can_search: bool,
         causes: &mut CauseRegistry,
     ) -> Option<SharedCause> {
-        let FollowedHazard { hazard, explainer, wanted, shared, scope, key } = followed;
+        let HazardInSlice { hazard, explainer, slice_hazard, shared, scope, key } = in_slice;
         let is_like = |cause: usize| causes.is_like(cause, diagnostic, key);
         if let Some(known) = causes.shared_fixes.removing(*scope, hazard).filter(|it| is_like(it.cause)) {
-            let proposal = known.fix.as_ref().map(|it| explainer.adopt(wanted, it));
+            let proposal = known.fix.as_ref().map(|it| explainer.adopt(slice_hazard, it));
             return Some(SharedCause { cause: known.cause, is_site: known.is_of_first, proposal });
         }
         if can_search {
             let tried = causes.shared_fixes.candidates(*scope, hazard).filter(|it| is_like(it.cause));
             for known in tried.take(SHARED_TRIES_MAX) {
-                let proposal = known.fix.as_ref().and_then(|it| explainer.verify(wanted, shared.all(), it));
+                let proposal = known.fix.as_ref().and_then(|it| explainer.verify(slice_hazard, shared.all(), it));
                 if proposal.is_some() {
                     return Some(SharedCause { cause: known.cause, is_site: known.is_of_first, proposal });
                 }
@@ -192,7 +194,7 @@ impl DiagnosticBuilder<'_> {
         }
         let (occurred, others) = causes.causes_like(diagnostic, key, self.origin(&hazard.at).scope);
         if !occurred.is_empty() && can_search {
-            let again = self.fixed_with(followed, &occurred, causes);
+            let again = self.fixed_with(in_slice, &occurred, causes);
             if again.is_some() {
                 return again;
             }
@@ -200,29 +202,29 @@ impl DiagnosticBuilder<'_> {
         others.first().map(|it| SharedCause { cause: *it, is_site: false, proposal: None })
     }
 
-    /// One of the causes that occurred before in the same recording or step, if its fix removes the hazard. The fix is
-    /// searched for again: the cause is of an earlier frame.
+    /// One of the causes that occurred before in the same recording or step, if its fix removes the hazard. The cause is
+    /// of an earlier frame, so its fix is searched for again.
     fn fixed_with(
         &self,
-        followed: &FollowedHazard<'_>,
+        in_slice: &HazardInSlice<'_>,
         occurred: &[usize],
         causes: &mut CauseRegistry,
     ) -> Option<SharedCause> {
-        let FollowedHazard { explainer, wanted, shared, scope, .. } = followed;
+        let HazardInSlice { explainer, slice_hazard, shared, scope, .. } = in_slice;
         for cause in occurred.iter().take(SHARED_TRIES_MAX) {
             if causes.shared_fixes.has_fix_of(*scope, *cause) {
                 continue;
             }
             let is_its = |other: &&Hazard| {
-                let hazard = shared.slice.device_hazard(other).filter(|_| other != wanted);
+                let hazard = shared.slice.device_hazard(other).filter(|_| other != slice_hazard);
                 hazard.and_then(|it| causes.site_of(&self.hazard_cause(&it))).is_some_and(|it| it.cause == *cause)
             };
             let Some(earlier) = shared.all().iter().find(is_its) else { continue };
             let proposal = explainer.propose(earlier, shared.all());
             let Some(hazard) = shared.slice.device_hazard(earlier) else { continue };
             let removed = self.removed_by(shared, &proposal);
-            let is_removed = removed.iter().any(|it| hazard_key(it) == hazard_key(followed.hazard));
-            let adopted = proposal.fixes.first().map(|it| explainer.adopt(wanted, it));
+            let is_removed = removed.iter().any(|it| hazard_key(it) == hazard_key(in_slice.hazard));
+            let adopted = proposal.fixes.first().map(|it| explainer.adopt(slice_hazard, it));
             causes.shared_fixes.push(SharedFix::new(*scope, (*cause, false), &hazard, &proposal, removed));
             if is_removed {
                 return Some(SharedCause { cause: *cause, is_site: false, proposal: adopted });
@@ -236,17 +238,17 @@ impl DiagnosticBuilder<'_> {
         proposal.removed.iter().filter_map(|it| shared.slice.device_hazard(it)).collect()
     }
 
-    fn can_search(&self, followed: &FollowedHazard<'_>, effort: &ExplanationEffort) -> bool {
-        let is_it = |it: &Hazard| hazard_key(it) == hazard_key(followed.wanted);
+    fn can_search(&self, in_slice: &HazardInSlice<'_>, effort: &ExplanationEffort) -> bool {
+        let is_it = |it: &Hazard| hazard_key(it) == hazard_key(in_slice.slice_hazard);
         effort.causes < EXPLAINED_MAX
-            && followed.shared.slice.commands() <= COMMANDS_MAX
-            && followed.shared.all().iter().any(is_it)
+            && in_slice.shared.slice.commands() <= COMMANDS_MAX
+            && in_slice.shared.all().iter().any(is_it)
     }
 
     /// Searches for fixes, and counts why it does not.
-    fn search(&self, followed: &FollowedHazard<'_>, effort: &mut ExplanationEffort) -> Option<Proposal> {
-        let FollowedHazard { explainer, wanted, shared, .. } = followed;
-        self.propose(explainer, (shared.slice.commands(), || shared.all()), wanted, effort)
+    fn search(&self, in_slice: &HazardInSlice<'_>, effort: &mut ExplanationEffort) -> Option<Proposal> {
+        let HazardInSlice { explainer, slice_hazard, shared, .. } = in_slice;
+        self.propose(explainer, (shared.slice.commands(), || shared.all()), slice_hazard, effort)
     }
 
     /// The slice that explains a hazard, which may be that of the hazard before. None if too much is in between.
@@ -289,16 +291,16 @@ impl DiagnosticBuilder<'_> {
     /// How a report lists a hazard behind the first one of its cause.
     fn site(
         &self,
-        followed: &FollowedHazard<'_>,
+        in_slice: &HazardInSlice<'_>,
         first: &FindingCause,
         diagnostic: &Diagnostic,
         part: Option<&(ResourceId, Region)>,
     ) -> Option<DiagnosticSite> {
-        let is_prior_other = first.at == followed.key.at;
+        let is_prior_other = first.at == in_slice.key.at;
         let location = diagnostic.locations.get(usize::from(is_prior_other))?;
         let region = part.map_or_else(String::new, |it| region_text(&it.1));
         Some(DiagnosticSite {
-            resource: format!("{}{region}", self.resource_name(followed.hazard.resource)),
+            resource: format!("{}{region}", self.resource_name(in_slice.hazard.resource)),
             function: location.access.function.clone(),
             place: location.text.clone(),
             labels: location.labels.clone(),

@@ -27,20 +27,20 @@ pub(crate) fn object_text(object: ObjectId, titles: &ObjectNames) -> String {
 pub(crate) fn recorded_text(recorded: &RecordedCommandBuffer, index: u32, titles: &ObjectNames) -> String {
     let own = object_text(recorded.object, titles);
     match recorded.calls.get(index as usize) {
-        Some(mark) => format!("command {} of {own}", mark.number),
+        Some(call) => format!("command {} of {own}", call.number),
         None => format!("the end of {own}"),
     }
 }
 
 /// `vkCmdDraw in Shadows`, as far as the command buffer itself knows.
-pub(crate) fn function_text(mark: &CommandCall) -> String {
-    let name = mark.function.desc().name;
-    mark.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {}", it.join("::")))
+pub(crate) fn function_text(call: &CommandCall) -> String {
+    let name = call.function.desc().name;
+    call.labels.as_ref().map_or_else(|| name.to_owned(), |it| format!("{name} in {}", it.join("::")))
 }
 
 /// `vkCmdDraw in Frame::Shadows`, with all labels around the command where it is executed.
-pub(crate) fn executed_function_text(mark: &CommandCall, labels: &DebugLabels) -> String {
-    let name = mark.function.desc().name;
+pub(crate) fn executed_function_text(call: &CommandCall, labels: &DebugLabels) -> String {
+    let name = call.function.desc().name;
     labels.path().map_or_else(|| name.to_owned(), |it| format!("{name} in {it}"))
 }
 
@@ -162,8 +162,8 @@ impl ProgramNames for SliceNames<'_> {
     }
 
     fn function(&self, place: &ProgramLocation, _stage: u64) -> String {
-        if let Some(mark) = self.command_call(place) {
-            return mark.function.desc().name.to_owned();
+        if let Some(call) = self.command_call(place) {
+            return call.function.desc().name.to_owned();
         }
         let ProgramLocation::Step(step) = place else { return "a command".to_owned() };
         match self.slice.steps.get(*step as usize) {

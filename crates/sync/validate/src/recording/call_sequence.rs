@@ -1,15 +1,20 @@
-//! The calls that command buffers were recorded with. If a command buffer is recorded with the same calls again, while
-//! all that they refer to is unchanged, then it has the same commands, and the calls are compared word by word and not
-//! tracked.
+//! Skips calls that repeat the last recording of a command buffer.
 //!
-//! That is allowed where nothing was created, destroyed or written into descriptors since, which the tracker counts
-//! (`Tracker::change_count`; what it does not understand counts too); where nothing was found; where nothing becomes
-//! known later; and where only commands were recorded whose meaning follows from their parameters and from what was
-//! recorded before them. At the first other call the tracker first gets those before it ([`NextCall::Different`]). A
-//! test compares this with a validator that tracks all calls.
+//! A [`CallSequence`] has the calls with which a command buffer was recorded. If the application records the command
+//! buffer again with the same calls, and nothing that they refer to has changed, the commands are the same. The calls
+//! are then compared word by word, and not tracked. At the first different call, the tracker gets the skipped calls
+//! ([`NextCall::Different`]). A test compares this with a validator that tracks all calls.
 //!
-//! Absent on purpose: secondary command buffers, and those that execute them, since what they do may become known
-//! later.
+//! A recording is skipped only if
+//!
+//! - nothing was created, destroyed or written into descriptors since (`Tracker::change_count`, which also counts
+//!   unsupported calls),
+//! - it had no findings,
+//! - none of its accesses become known later,
+//! - it has only commands whose meaning follows from their parameters and from the commands before them.
+//!
+//! Secondary command buffers, and command buffers that execute them, are never skipped, because their accesses may
+//! become known later.
 
 use lavascope_abi::{ObjectId, cast};
 use lavascope_record::encoding::{CALL_MAX, HEADER_SIZE};
@@ -17,28 +22,28 @@ use lavascope_record::{Omissions, Record};
 use lavascope_sync_ir::CommandBufferId;
 use rustc_hash::FxHashMap;
 
-/// Words of a script, and of all scripts together; what is longer is not kept.
+/// Largest number of words of a sequence, and of all sequences together. Longer sequences are not kept.
 const WORDS_MAX: usize = 1 << 17;
 const ALL_WORDS_MAX: usize = 1 << 22;
-/// Words for which room is not worth giving back.
-const ROOM_MIN: usize = 1024;
-/// After so many recordings in a row that did not follow, the next ones are not written down.
+/// Unused capacity in words that is not worth freeing.
+const SPARE_WORDS_MIN: usize = 1024;
+/// After this many different recordings in a row, the next `PAUSE` recordings are not stored.
 const MISSES_MAX: u8 = 4;
 const PAUSE: u8 = 32;
 
-/// The scripts of all command buffers. The next call is for the same one as the last, in most cases.
+/// The call sequences of all command buffers.
 #[derive(Default)]
 pub(crate) struct CallSequenceCache {
-    /// A command buffer, and its script.
+    /// The command buffer of the last call, and its sequence. The next call is mostly for the same command buffer.
     last: (u64, CallSequence),
     others: FxHashMap<u64, CallSequence>,
-    /// Words of all that are whole.
+    /// Number of words of all complete sequences.
     words: usize,
-    /// The recording that was begun last, if it can have a script.
+    /// The recording that was begun last, if it may be skipped the next time.
     pub(crate) begun: Option<BegunRecording>,
-    /// Calls that were the same.
+    /// Number of skipped calls.
     pub(crate) same_calls: u64,
-    /// Whether none are written down.
+    /// Whether no sequences are stored.
     pub(crate) is_disabled: bool,
 }
 
@@ -46,7 +51,7 @@ pub(crate) struct CallSequenceCache {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BegunRecording {
     pub(crate) buffer: DeviceCommandBuffer,
-    /// Whether it may turn out to be what was recorded the last time.
+    /// Whether it may repeat the last recording.
     pub(crate) may_repeat: bool,
 }
 
@@ -65,17 +70,18 @@ pub(crate) struct CallContext {
     pub(crate) changes: u64,
 }
 
-/// What the next call of a command buffer is.
+/// The next call of a command buffer, compared with the last recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextCall {
-    /// What it was the last time: there is nothing to look at.
+    /// The same call: it is skipped.
     Same,
-    /// Something else: those before it have to be looked at first.
+    /// A different call: the tracker needs the skipped calls before it.
     Different,
-    Untracked,
+    /// Nothing is compared: the tracker gets the call.
+    NotCompared,
 }
 
-/// Calls that were taken for a repetition.
+/// The calls that were skipped so far.
 pub(crate) struct SkippedCalls {
     /// Their records, one after the other.
     pub(crate) words: Vec<u64>,
@@ -83,30 +89,31 @@ pub(crate) struct SkippedCalls {
     pub(crate) stacks: Vec<u32>,
 }
 
-/// What a recording that ends was.
+/// A recording that ends, compared with the last recording.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum SequenceEnd {
     Same(DeviceCommandBuffer),
-    /// Less than the last time: all of it has to be looked at first.
+    /// It has fewer calls than the last recording: the tracker needs the skipped calls.
     Different,
-    Untracked,
+    /// Nothing was compared: the tracker has got all calls.
+    NotCompared,
 }
 
 #[derive(Default)]
 struct CallSequence {
-    /// The records of the calls from the beginning on, without touches; with the numbers that the calls had last.
+    /// The records of the calls, without order edges. Their call numbers are those of the last recording.
     words: Vec<u64>,
-    /// The call stack of each call; zero, if nobody captured it. Findings show it: the same call from another place is
-    /// another call.
+    /// The call stack of each call; zero if it was not captured. Findings show the stack, so the same call with another
+    /// stack is a different call.
     stacks: Vec<u32>,
     state: SequenceState,
-    /// Words and calls that were the same so far.
+    /// Number of words and calls that were the same so far.
     matched_words: usize,
     matched_calls: usize,
-    /// At its beginning.
+    /// The context when the recording began.
     context: CallContext,
     buffer: Option<DeviceCommandBuffer>,
-    /// Recordings in a row that did not follow, and how many are not written down because of that.
+    /// Number of different recordings in a row, and number of recordings that are not stored because of that.
     misses: u8,
     pause: u8,
 }
@@ -115,15 +122,15 @@ struct CallSequence {
 enum SequenceState {
     #[default]
     Empty,
-    /// It is being recorded, and written down.
-    Recording,
-    /// It is being recorded, with the same calls so far.
+    /// The command buffer is being recorded, and its calls are stored.
+    Storing,
+    /// The command buffer is being recorded, so far with the stored calls.
     Matching,
     Complete,
 }
 
 impl CallSequenceCache {
-    /// A recording was begun by this call.
+    /// Begins a recording with this call.
     pub(crate) fn begin(&mut self, record: Record<'_>, stack: u32, now: CallContext) {
         let begun = self.begun.take().filter(|_| !self.is_disabled);
         self.select(record);
@@ -144,41 +151,42 @@ impl CallSequenceCache {
         let pause = sequence.pause;
         sequence.pause = pause.saturating_sub(1);
         if pause == 0 && begun.is_some() && self.words < ALL_WORDS_MAX {
-            (sequence.state, sequence.context) = (SequenceState::Recording, now);
-            sequence.write(record, stack);
+            (sequence.state, sequence.context) = (SequenceState::Storing, now);
+            sequence.store(record, stack);
         }
     }
 
-    /// The next call between the beginning and the end; `is_plain` if it may be in a script.
+    /// Compares or stores a call between the begin and the end of a recording. `is_repeatable`: whether a recording with
+    /// this call may be skipped.
     #[inline]
     pub(crate) fn compare_next(
         &mut self,
         record: Record<'_>,
         stack: u32,
         now: CallContext,
-        is_plain: bool,
+        is_repeatable: bool,
     ) -> NextCall {
         self.select(record);
         let sequence = &mut self.last.1;
         match sequence.state {
-            SequenceState::Empty | SequenceState::Complete => NextCall::Untracked,
+            SequenceState::Empty | SequenceState::Complete => NextCall::NotCompared,
             SequenceState::Matching => {
                 let is_same = sequence.context == now && sequence.advance_if_same(record, stack);
                 self.same_calls += u64::from(is_same);
                 if is_same { NextCall::Same } else { NextCall::Different }
             }
-            SequenceState::Recording => {
-                if is_plain && sequence.context == now {
-                    sequence.write(record, stack);
+            SequenceState::Storing => {
+                if is_repeatable && sequence.context == now {
+                    sequence.store(record, stack);
                 } else {
                     sequence.clear();
                 }
-                NextCall::Untracked
+                NextCall::NotCompared
             }
         }
     }
 
-    /// This call ends the recording.
+    /// Compares the end of a recording.
     pub(crate) fn compare_end(&mut self, record: Record<'_>, now: CallContext) -> SequenceEnd {
         self.select(record);
         let sequence = &self.last.1;
@@ -186,33 +194,33 @@ impl CallSequenceCache {
         match (sequence.state, sequence.buffer) {
             (SequenceState::Matching, Some(place)) if is_same => SequenceEnd::Same(place),
             (SequenceState::Matching, _) => SequenceEnd::Different,
-            _ => SequenceEnd::Untracked,
+            _ => SequenceEnd::NotCompared,
         }
     }
 
-    /// Nothing more is recorded.
+    /// Completes the recording.
     pub(crate) fn finish(&mut self, now: CallContext) {
         let sequence = &mut self.last.1;
         match sequence.state {
             SequenceState::Matching => (sequence.state, sequence.misses) = (SequenceState::Complete, 0),
-            SequenceState::Recording if sequence.context == now => {
+            SequenceState::Storing if sequence.context == now => {
                 sequence.state = SequenceState::Complete;
                 sequence.shrink();
                 self.words += sequence.words.len();
             }
-            SequenceState::Recording => sequence.clear(),
+            SequenceState::Storing => sequence.clear(),
             SequenceState::Empty | SequenceState::Complete => {}
         }
     }
 
-    /// The calls that were the same so far, behind the first: they have to be looked at, and are written down with what
-    /// comes behind them.
+    /// Stops skipping. Returns the skipped calls, without the first one, which the tracker has got. They stay stored, and
+    /// the following calls are stored after them.
     pub(crate) fn stop_matching(&mut self, now: CallContext) -> SkippedCalls {
         let sequence = &mut self.last.1;
         self.words -= sequence.words.len();
         sequence.words.truncate(sequence.matched_words);
         sequence.stacks.truncate(sequence.matched_calls);
-        (sequence.state, sequence.context) = (SequenceState::Recording, now);
+        (sequence.state, sequence.context) = (SequenceState::Storing, now);
         sequence.misses += 1;
         if sequence.misses >= MISSES_MAX {
             (sequence.misses, sequence.pause) = (0, PAUSE);
@@ -226,20 +234,20 @@ impl CallSequenceCache {
         calls
     }
 
-    /// What was recorded last must be looked at each time.
+    /// Forgets the recording that is being stored, so it will not be skipped.
     pub(crate) fn invalidate_last(&mut self) {
-        if self.last.1.state == SequenceState::Recording {
+        if self.last.1.state == SequenceState::Storing {
             self.last.1.clear();
         }
     }
 
-    /// Whether calls of a command buffer were not looked at.
+    /// Whether calls of the command buffer of a record were skipped in this recording.
     pub(crate) fn select_matching(&mut self, record: Record<'_>) -> bool {
         self.select(record);
         self.last.1.state == SequenceState::Matching
     }
 
-    /// There is no such command buffer any more.
+    /// Forgets a command buffer that was freed.
     pub(crate) fn remove(&mut self, buffer: ObjectId) {
         let gone = if self.last.0 == buffer.raw() {
             Some(std::mem::take(&mut self.last).1)
@@ -251,16 +259,16 @@ impl CallSequenceCache {
         }
     }
 
-    /// The script of the command buffer that a call is about is the last one from now on.
+    /// Makes the command buffer of a record the last one.
     #[inline]
     fn select(&mut self, record: Record<'_>) {
         let buffer = record.body().get(HEADER_SIZE..).and_then(cast::<u64>).copied().unwrap_or(0);
         if self.last.0 != buffer {
-            self.change(buffer);
+            self.select_other(buffer);
         }
     }
 
-    fn change(&mut self, buffer: u64) {
+    fn select_other(&mut self, buffer: u64) {
         let own = self.others.remove(&buffer).unwrap_or_default();
         let (last, sequence) = std::mem::replace(&mut self.last, (buffer, own));
         if last != 0 {
@@ -270,7 +278,7 @@ impl CallSequenceCache {
 }
 
 impl CallSequence {
-    /// Whether a call is the next one; if so, that is behind.
+    /// Whether a call equals the next stored one. If so, advances to the one after it.
     #[inline]
     fn advance_if_same(&mut self, record: Record<'_>, stack: u32) -> bool {
         let (own, at) = (body_of(record), self.matched_words);
@@ -287,7 +295,7 @@ impl CallSequence {
         true
     }
 
-    fn write(&mut self, record: Record<'_>, stack: u32) {
+    fn store(&mut self, record: Record<'_>, stack: u32) {
         let own = body_of(record);
         if record.omissions() != Omissions::default() || self.words.len() + own.len() > WORDS_MAX {
             return self.clear();
@@ -304,16 +312,16 @@ impl CallSequence {
         self.state = SequenceState::Empty;
     }
 
-    /// What is kept for long takes no more room than it needs.
+    /// Frees unused capacity, because the sequence is kept for long.
     fn shrink(&mut self) {
-        if self.words.capacity() > 4 * self.words.len() + ROOM_MIN {
+        if self.words.capacity() > 4 * self.words.len() + SPARE_WORDS_MIN {
             self.words.shrink_to_fit();
             self.stacks.shrink_to_fit();
         }
     }
 }
 
-/// Head and image.
+/// The header and the parameters of a record.
 #[inline]
 fn body_of(record: Record<'_>) -> &[u64] {
     let words = record.words();

@@ -1,9 +1,15 @@
-//! What was recorded into a command buffer, and whether it is being recorded again just as it was.
+//! The commands that were recorded into a command buffer, and whether the application records the same commands again.
 //!
-//! Most command buffers are recorded for each frame just as they were for the last one. As long as every command is
-//! the same, nothing was found then, nothing moved in memory since, and executed command buffers are unchanged, the
-//! engine is not called: it knows all of it. At the first difference the engine gets everything up to there. A test
-//! records random command buffers again and again, with small changes, beside a validator that always calls the
+//! Most applications record a command buffer in each frame with the same commands as in the last frame. The engine need
+//! not be called while
+//!
+//! - every command is the same,
+//! - the last recording had no findings,
+//! - no resource has moved in memory since,
+//! - executed secondary command buffers are unchanged.
+//!
+//! At the first different command, the engine gets all commands up to there. A test records random command buffers
+//! again and again, with small changes, and compares the findings with those of a validator that always calls the
 //! engine.
 
 use std::borrow::Cow;
@@ -15,25 +21,25 @@ use lavascope_engine::{IndexedCommands, RecordedEventRaces, uses_events};
 use lavascope_record::LabelPath;
 use lavascope_sync_ir::{Access, AccessList, Certainty, Command, CommandBuffer, CommandBufferId};
 
-/// Accesses for which room is not worth giving back.
-const ROOM_MIN: usize = 1024;
+/// Unused capacity in accesses or commands that is not worth freeing.
+const SPARE_MIN: usize = 1024;
 
 /// A command buffer.
 pub(crate) struct CommandBufferRecording {
-    /// What was recorded; while it is recorded again in the same way, all of what it was before.
+    /// The recorded commands. While a recording repeats the last one: all commands of the last one.
     recorded: RecordedCommandBuffer,
-    /// What is being recorded in another way. Nobody else has it, so that nothing must be asked before it grows.
+    /// The commands of a recording that does not repeat the last one. Not shared, so it can grow without a check.
     open: Option<Box<CommandBufferBody>>,
-    /// As long as it is recorded again in the same way: how many commands.
+    /// Number of repeated commands so far; none if the recording does not repeat the last one.
     repeated_commands: Option<usize>,
-    /// Of the events in what is recorded. None: to be found again from all commands.
+    /// Races of events in the recorded commands; none if they must be computed again.
     races: Option<RecordedEventRaces>,
-    /// Commands that ever were.
+    /// Number of commands that were ever repeated.
     #[cfg(test)]
     pub(crate) all_repeated: usize,
 }
 
-/// What was recorded, with the numbers of the tracker. Recorded anew in the same way, it is the same body.
+/// A recorded command buffer, with the ids of the tracker. A recording that repeats the last one has the same body.
 #[derive(Clone)]
 pub(crate) struct RecordedCommandBuffer {
     pub(crate) object: ObjectId,
@@ -46,26 +52,27 @@ pub(crate) struct RecordedCommandBuffer {
 pub(crate) struct CommandBufferBody {
     pub(crate) is_secondary: bool,
     pub(crate) has_events: bool,
-    /// For each command.
+    /// Where each command is stored.
     entries: Vec<CommandBufferEntry>,
-    /// For each command.
+    /// The call of each command.
     pub(crate) calls: Vec<CommandCall>,
     pub(crate) labels_at_end: LabelsAtEnd,
-    /// Of all actions.
+    /// The accesses of all actions.
     accesses: AccessList,
     /// Commands that are not actions.
     others: Vec<Command>,
     /// Accesses that became known later, each with the number of its command.
     late_accesses: Vec<(u32, Vec<Access>)>,
-    /// Whether all accesses are certain, once somebody has asked.
+    /// Whether all accesses are certain. Computed when first needed.
     is_certain: OnceLock<bool>,
 }
 
-/// Where a command is.
+/// Where a command is stored.
 #[derive(Clone, Copy)]
 enum CommandBufferEntry {
-    /// Where its accesses begin and end.
+    /// The begin and the end of its range in `accesses`.
     Action(u32, u32),
+    /// Its index in `others`.
     Other(u32),
 }
 
@@ -82,15 +89,15 @@ pub(crate) struct LabelsAtEnd {
 #[derive(Clone, PartialEq)]
 pub(crate) struct CommandCall {
     pub(crate) function: ApiCommand,
-    /// Its number among the commands that were recorded, from one.
+    /// Its number among the recorded commands, from one.
     pub(crate) number: u32,
-    /// Its number among the draws and dispatches, from one; zero, if it is none.
+    /// Its number among the draws and dispatches, from one; zero for other commands.
     pub(crate) launch: u32,
-    /// The debug labels around it that the command buffer itself opened,
+    /// The debug labels around it that the command buffer itself opened.
     pub(crate) labels: Option<LabelPath>,
-    /// and how many of those that were open when the command buffer began it has closed so far.
+    /// Number of labels that were open before the command buffer, and that it has closed so far.
     pub(crate) closed_labels: u16,
-    /// Of its call; zero, if nobody captured it.
+    /// The call stack; zero if it was not captured.
     pub(crate) stack: u32,
 }
 
@@ -106,19 +113,19 @@ impl CommandBufferRecording {
         }
     }
 
-    /// Whether it is the same command buffer, and something was recorded into it.
+    /// Whether this is the recording of a command buffer of this kind, and has commands.
     pub(crate) fn freeze_and_match(&mut self, object: ObjectId, is_secondary: bool) -> bool {
         let RecordedCommandBuffer { object: own, body, .. } = self.freeze();
         *own == object && body.is_secondary == is_secondary && !body.entries.is_empty()
     }
 
-    /// Recorded anew, in the same way so far.
+    /// Begins a recording that may repeat the last one.
     pub(crate) fn begin_repeat(&mut self, resets: u32) {
         self.recorded.resets = resets;
         self.repeated_commands = Some(0);
     }
 
-    /// Recorded anew, in the room that there is, unless somebody looks at what it was.
+    /// Begins a recording without commands. Reuses the memory of the last one, unless that is shared.
     pub(crate) fn clear(&mut self, object: ObjectId, is_secondary: bool, resets: u32) {
         self.repeated_commands = None;
         self.races = Some(RecordedEventRaces::default());
@@ -129,7 +136,7 @@ impl CommandBufferRecording {
                 body.clear();
                 body
             }
-            // Somebody looks: what is recorded next is about as much.
+            // The last recording is shared. The next one will have about the same size.
             None => Box::new(CommandBufferBody { has_events: false, ..self.recorded.body.clone_prefix(0) }),
         };
         body.is_secondary = is_secondary;
@@ -144,7 +151,7 @@ impl CommandBufferRecording {
         self.recorded.resets
     }
 
-    /// What was recorded so far, for others to keep.
+    /// The commands so far, in a form that can be shared.
     pub(crate) fn freeze(&mut self) -> &RecordedCommandBuffer {
         if let Some(mut body) = self.open.take() {
             body.shrink();
@@ -153,7 +160,7 @@ impl CommandBufferRecording {
         &self.recorded
     }
 
-    /// That, for those who only look at it.
+    /// The commands so far, for reading.
     pub(crate) fn current(&self) -> &CommandBufferBody {
         self.open.as_deref().unwrap_or(&self.recorded.body)
     }
@@ -163,20 +170,20 @@ impl CommandBufferRecording {
         self.repeated_commands.is_some()
     }
 
-    /// Whether the next command is what it was the last time.
-    pub(crate) fn matches_next(&self, command: &Command, mark: &CommandCall) -> bool {
+    /// Whether a command equals the next one of the last recording.
+    pub(crate) fn matches_next(&self, command: &Command, call: &CommandCall) -> bool {
         let (Some(next), body) = (self.repeated_commands, &self.recorded) else { return false };
-        body.other(next) == Some(command) && body.calls[next] == *mark
+        body.other(next) == Some(command) && body.calls[next] == *call
     }
 
     /// The same for an action.
     #[inline]
-    pub(crate) fn matches_next_action(&self, accesses: &[Access], mark: &CommandCall) -> bool {
+    pub(crate) fn matches_next_action(&self, accesses: &[Access], call: &CommandCall) -> bool {
         let (Some(next), body) = (self.repeated_commands, &self.recorded) else { return false };
-        body.is_action(next, accesses) && body.calls[next] == *mark
+        body.is_action(next, accesses) && body.calls[next] == *call
     }
 
-    /// Whether it is repeated; if so, by one command more.
+    /// Counts a repeated command. Returns false if the recording does not repeat the last one.
     #[inline]
     pub(crate) fn advance_repeated(&mut self) -> bool {
         #[cfg(test)]
@@ -187,7 +194,8 @@ impl CommandBufferRecording {
         self.repeated_commands.is_some()
     }
 
-    /// If it is repeated, and nothing was recorded yet: by all commands at once. Says whether that was so.
+    /// Repeats all commands at once. Returns false if that is impossible, because the recording does not repeat the last
+    /// one or has commands already.
     pub(crate) fn repeat_all(&mut self) -> bool {
         let is_begun = self.repeated_commands == Some(0);
         if is_begun {
@@ -196,11 +204,11 @@ impl CommandBufferRecording {
         is_begun
     }
 
-    /// It is not repeated any more: what is recorded is what was repeated so far.
+    /// Stops repeating: only the commands that were repeated so far stay recorded.
     pub(crate) fn truncate_to_repeated(&mut self) {
         let Some(len) = self.repeated_commands.take() else { return };
         self.races = None;
-        // Somebody may look at what it was: only what stays is copied.
+        // If the last recording is shared, only the commands that stay are copied.
         match Arc::get_mut(&mut self.recorded.body) {
             Some(body) => body.truncate(len),
             None => self.recorded.body = Arc::new(self.recorded.body.clone_prefix(len)),
@@ -217,7 +225,7 @@ impl CommandBufferRecording {
         self.current().len()
     }
 
-    /// Nothing more is recorded. False if it is not all that it was before.
+    /// Ends a recording. Returns false if it repeats only a part of the last one.
     pub(crate) fn finish_repeat(&mut self) -> bool {
         let len = self.freeze().len();
         let is_whole = self.repeated_commands.is_none_or(|it| it == len);
@@ -227,13 +235,13 @@ impl CommandBufferRecording {
         is_whole
     }
 
-    /// What was recorded so far, for an engine that is told of all of it.
+    /// The commands so far, to record all of them again in the engine.
     pub(crate) fn take_recorded(&mut self) -> RecordedCommandBuffer {
         self.truncate_to_repeated();
         self.freeze().clone()
     }
 
-    /// The races of its events, to be given back.
+    /// Takes the races of its events. The caller puts them back with `set_races`.
     pub(crate) fn take_races(&mut self) -> Option<RecordedEventRaces> {
         self.races.take()
     }
@@ -242,28 +250,28 @@ impl CommandBufferRecording {
         self.races = Some(races);
     }
 
-    /// Whether no event was used in it so far.
+    /// Whether it has used no event so far.
     pub(crate) fn is_without_events(&self) -> bool {
         self.races.as_ref().is_some_and(RecordedEventRaces::is_idle)
     }
 
-    pub(crate) fn push(&mut self, command: Command, mark: CommandCall) {
+    pub(crate) fn push(&mut self, command: Command, call: CommandCall) {
         let body = self.body();
         body.has_events |= uses_events(&command);
         body.entries.push(CommandBufferEntry::Other(body.others.len() as u32));
         body.others.push(command);
-        body.calls.push(mark);
+        body.calls.push(call);
     }
 
-    pub(crate) fn push_action(&mut self, accesses: &[Access], mark: CommandCall) {
+    pub(crate) fn push_action(&mut self, accesses: &[Access], call: CommandCall) {
         let body = self.body();
         let first = body.accesses.len() as u32;
         body.accesses.extend(accesses);
         body.entries.push(CommandBufferEntry::Action(first, body.accesses.len() as u32));
-        body.calls.push(mark);
+        body.calls.push(call);
     }
 
-    /// The recording ends, with these labels.
+    /// Sets what the recording, which ends, does to the labels of its queue.
     pub(crate) fn set_labels_at_end(&mut self, labels: LabelsAtEnd) {
         if self.current().labels_at_end != labels {
             self.body().labels_at_end = labels;
@@ -276,7 +284,7 @@ impl CommandBufferRecording {
         body.truncate(body.len().saturating_sub(1));
     }
 
-    /// An action makes other accesses from now on. They do not fit where the old ones are.
+    /// Replaces the accesses of an action. The new ones are stored apart, because their number may differ.
     pub(crate) fn replace(&mut self, index: usize, accesses: Vec<Access>) {
         let body = self.body();
         let Some(CommandBufferEntry::Action(first, end)) = body.entries.get_mut(index) else { return };
@@ -285,7 +293,7 @@ impl CommandBufferRecording {
         body.late_accesses.push((index as u32, accesses));
     }
 
-    /// Of its own: what was submitted stays as it is.
+    /// The commands, for changes. Submitted copies stay unchanged.
     #[inline]
     fn body(&mut self) -> &mut CommandBufferBody {
         self.open.get_or_insert_with(|| {
@@ -296,7 +304,7 @@ impl CommandBufferRecording {
 }
 
 impl RecordedCommandBuffer {
-    /// The same for what was recorded in the same way.
+    /// Equal for two copies of the same recording.
     pub(crate) fn identity(&self) -> (usize, u32) {
         (Arc::as_ptr(&self.body).addr(), self.resets)
     }
@@ -312,25 +320,25 @@ impl Deref for RecordedCommandBuffer {
 
 impl CommandBufferBody {
     fn clear(&mut self) {
-        if self.accesses.capacity() > 4 * self.accesses.len() + ROOM_MIN {
+        if self.accesses.capacity() > 4 * self.accesses.len() + SPARE_MIN {
             self.accesses = AccessList::default();
         }
         self.has_events = false;
         self.truncate(0);
     }
 
-    /// What is kept for long takes no more room than it needs.
+    /// Frees unused capacity, because the recording is kept for long.
     fn shrink(&mut self) {
-        let CommandBufferBody { entries: places, calls: marks, accesses, others, .. } = self;
-        if accesses.capacity() > 4 * accesses.len() + ROOM_MIN || places.capacity() > 4 * places.len() + ROOM_MIN {
+        let CommandBufferBody { entries, calls, accesses, others, .. } = self;
+        if accesses.capacity() > 4 * accesses.len() + SPARE_MIN || entries.capacity() > 4 * entries.len() + SPARE_MIN {
             others.shrink_to_fit();
             accesses.shrink_to_fit();
-            places.shrink_to_fit();
-            marks.shrink_to_fit();
+            entries.shrink_to_fit();
+            calls.shrink_to_fit();
         }
     }
 
-    /// The first commands, with room for as many as there are here.
+    /// A copy of the first commands, with the capacity for as many as there are here.
     fn clone_prefix(&self, len: usize) -> CommandBufferBody {
         let (accesses, others) = self.prefix_lengths(len);
         CommandBufferBody {
@@ -346,7 +354,7 @@ impl CommandBufferBody {
         }
     }
 
-    /// Only the first commands stay.
+    /// Removes all but the first commands.
     fn truncate(&mut self, len: usize) {
         let (accesses, others) = self.prefix_lengths(len);
         self.accesses.truncate(accesses);
@@ -416,7 +424,7 @@ impl CommandBufferBody {
         Box::new((0..self.len()).filter_map(|it| Some((it as u32, self.other(it)?))))
     }
 
-    /// What was recorded.
+    /// All commands.
     pub(crate) fn commands(&self) -> impl Iterator<Item = Cow<'_, Command>> {
         (0..self.len()).filter_map(|index| match self.other(index) {
             Some(command) => Some(Cow::Borrowed(command)),

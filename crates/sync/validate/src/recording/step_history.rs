@@ -1,6 +1,6 @@
-//! The last steps of a device, with the command buffers as they were when they were submitted, shared and not copied.
+//! The last steps of a device, with the command buffers as they were submitted. Command buffers are shared, not copied.
 //!
-//! Bounded: what is older cannot be explained any more, and the message says so.
+//! The history is bounded. A finding about an older step has no explanation, and its message says so.
 
 use std::collections::VecDeque;
 

@@ -61,7 +61,7 @@ fn write(stage: &TestEnvironment, pieces: &[TestRecord]) {
         let span = *end..*end + piece.words.len() as u64 + 1;
         *end = span.end;
         let recorded = StreamRecord { stream: piece.stream, span, time: piece.time, record: &piece.words };
-        recorder.record(recorded, &mut |raw_block: RawBlock| blocks.push(raw_block));
+        recorder.add_record(recorded, &mut |raw_block: RawBlock| blocks.push(raw_block));
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     let header = lavascope_trace::TraceHeader {

@@ -112,8 +112,8 @@ fn values(submit_info: Option<View<'_, vk::TimelineSemaphoreSubmitInfo>>) -> (&[
 }
 
 /// The semaphores that the batches of a submission wait for and signal.
-fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
-    match Call::of(done.enter) {
+fn batches(recorded_call: &RecordedCall<'_>) -> Vec<HeldBatch> {
+    match Call::of(recorded_call.enter) {
         Some(Call::QueueSubmit(call)) => {
             let one = |submit_info: View<'_, vk::SubmitInfo>| {
                 let (waits, signals) = values(submit_info.chained());
@@ -154,40 +154,44 @@ fn batches(done: &RecordedCall<'_>) -> Vec<HeldBatch> {
 }
 
 /// A submission: at once where each queue of the trace is one here.
-pub(crate) fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+pub(crate) fn submit(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     performer.replay.clock.count_submit();
-    if let Some(what) = unsupported_submit(&*performer.device(done)?, done) {
-        return Err(performer.error(done, what));
+    if let Some(what) = unsupported_submit(&*performer.device(recorded_call)?, recorded_call) {
+        return Err(performer.error(recorded_call, what));
     }
-    if done.has_failed() || !performer.device(done)?.shares_queues {
-        return performer.perform_unchanged(done);
+    if recorded_call.has_failed() || !performer.device(recorded_call)?.shares_queues {
+        return performer.perform_unchanged(recorded_call);
     }
-    performer.hold_submission(done)
+    performer.hold_submission(recorded_call)
 }
 
 /// Why something cannot be submitted here, if so: drivers that do not have it may do nothing at all.
-pub(crate) fn unsupported_submit(device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<&'static str> {
-    let is_sparse = done.command() == Command::QueueBindSparse && !done.has_failed();
+pub(crate) fn unsupported_submit(device: &ReplayDevice, recorded_call: &RecordedCall<'_>) -> Option<&'static str> {
+    let is_sparse = recorded_call.command() == Command::QueueBindSparse && !recorded_call.has_failed();
     let is_missing = is_sparse && device.mapping.missing_features.contains(&"sparseBinding");
     is_missing.then_some("it binds sparse memory, which this device does not have")
 }
 
 /// A frame: it waits as submissions do.
-pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    match performer.device(done)?.shares_queues {
-        true => performer.hold_submission(done),
-        false => virtual_swapchain::present(performer, done),
+pub(crate) fn present(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    match performer.device(recorded_call)?.shares_queues {
+        true => performer.hold_submission(recorded_call),
+        false => virtual_swapchain::present(performer, recorded_call),
     }
 }
 
-pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    performer.perform_unchanged(done)?;
-    if !performer.device(done)?.shares_queues {
+pub(crate) fn create_semaphore(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    performer.perform_unchanged(recorded_call)?;
+    if !performer.device(recorded_call)?.shares_queues {
         return Ok(());
     }
-    let (Some(Call::CreateSemaphore(call)), Some(Outcome::CreateSemaphore(outcome))) =
-        (Call::of(done.enter), done.leave.filter(|_| !done.has_failed()).and_then(Outcome::of))
-    else {
+    let (Some(Call::CreateSemaphore(call)), Some(Outcome::CreateSemaphore(outcome))) = (
+        Call::of(recorded_call.enter),
+        recorded_call.leave.filter(|_| !recorded_call.has_failed()).and_then(Outcome::of),
+    ) else {
         return Ok(());
     };
     let ty = call.p_create_info().and_then(|it| it.chained::<vk::SemaphoreTypeCreateInfo>());
@@ -204,9 +208,9 @@ pub(crate) fn create_semaphore(performer: &mut Performer<'_>, done: &RecordedCal
 }
 
 /// The host signals.
-pub(crate) fn signal(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    performer.perform_unchanged(done)?;
-    if let Some(Call::SignalSemaphore(call)) = Call::of(done.enter)
+pub(crate) fn signal(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    performer.perform_unchanged(recorded_call)?;
+    if let Some(Call::SignalSemaphore(call)) = Call::of(recorded_call.enter)
         && let Some(info) = call.p_signal_info()
     {
         let (semaphore, value) = (id(info.semaphore.0), info.value);
@@ -216,11 +220,14 @@ pub(crate) fn signal(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
 }
 
 /// Before the host waits for a queue, the submissions of that queue that are held back are submitted.
-pub(crate) fn queue_wait_idle(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let queue = done.first_object();
-    performer.wait_until_released(done, |it| *it == queue)?;
-    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
-    performer.perform_unchanged(done)
+pub(crate) fn queue_wait_idle(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let queue = recorded_call.first_object();
+    performer.wait_until_released(recorded_call, |it| *it == queue)?;
+    let _waiting = performer.begin_wait(recorded_call, "the device", WaitLimit::Unlimited);
+    performer.perform_unchanged(recorded_call)
 }
 
 impl Performer<'_> {
@@ -231,16 +238,16 @@ impl Performer<'_> {
         self.submit_ready(&mut state)
     }
 
-    fn hold_submission(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    fn hold_submission(&mut self, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
         let waiting = HeldSubmission {
-            enter: done.enter.words().to_vec(),
-            leave: done.leave.map(|it| it.words().to_vec()),
+            enter: recorded_call.enter.words().to_vec(),
+            leave: recorded_call.leave.map(|it| it.words().to_vec()),
             stream: self.stream,
-            batches: batches(done),
+            batches: batches(recorded_call),
             submitted: 0,
         };
         let mut state = lock(&self.replay.held_submissions.0);
-        state.queues.entry(done.first_object()).or_default().push_back(waiting);
+        state.queues.entry(recorded_call.first_object()).or_default().push_back(waiting);
         self.submit_ready(&mut state)
     }
 
@@ -273,48 +280,48 @@ impl Performer<'_> {
     fn submit_held(&mut self, held_submission: &HeldSubmission, ready: usize) -> Result<(), ReplayError> {
         // Both were checked when they came.
         let Some(enter) = from_trusted(&held_submission.enter) else { return Ok(()) };
-        let done = RecordedCall { enter, leave: held_submission.leave.as_deref().and_then(from_trusted) };
+        let recorded_call = RecordedCall { enter, leave: held_submission.leave.as_deref().and_then(from_trusted) };
         let stream = std::mem::replace(&mut self.stream, held_submission.stream);
-        let result = self.submit_held_batches(&done, held_submission, ready);
+        let result = self.submit_held_batches(&recorded_call, held_submission, ready);
         self.stream = stream;
         result
     }
 
     fn submit_held_batches(
         &mut self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         held_submission: &HeldSubmission,
         ready: usize,
     ) -> Result<(), ReplayError> {
-        if done.command() == Command::QueuePresentKHR {
-            return virtual_swapchain::present(self, done);
+        if recorded_call.command() == Command::QueuePresentKHR {
+            return virtual_swapchain::present(self, recorded_call);
         }
-        let laid = self.unpack(done)?;
+        let unpacked = self.unpack(recorded_call)?;
         if ready < held_submission.batches.len() {
             let is_last = held_submission.submitted + ready == held_submission.batches.len();
             // SAFETY: `UnpackedCall::image` holds the parameters of this command. `batches` read the same record, so that it
             // has as many structures.
             unsafe {
                 keep_batches(
-                    done.command(),
-                    laid,
+                    recorded_call.command(),
+                    unpacked,
                     held_submission.submitted..held_submission.submitted + ready,
                     is_last,
                 )
             };
         }
-        let result = self.call(done, laid)?;
-        self.finish_call(done, laid, result)
+        let result = self.call(recorded_call, unpacked)?;
+        self.finish_call(recorded_call, unpacked, result)
     }
 
     /// Returns when the queues that must be idle have no submission that is held back.
     pub(crate) fn wait_until_released(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         is_meant: impl Fn(&ObjectId) -> bool,
     ) -> Result<(), ReplayError> {
         const NAP: Duration = Duration::from_micros(100);
-        let mut waiting = self.begin_wait(done, "a signal that never comes", WaitLimit::Sliced);
+        let mut waiting = self.begin_wait(recorded_call, "a signal that never comes", WaitLimit::Sliced);
         loop {
             let state = lock(&self.replay.held_submissions.0);
             if state.queues.iter().all(|it| it.1.is_empty() || !is_meant(it.0)) {
@@ -331,29 +338,29 @@ impl Performer<'_> {
 ///
 /// # Safety
 ///
-/// `laid` must hold the parameters of this command, and the range must lie in its batches.
-unsafe fn keep_batches(command: Command, laid: UnpackedCall, batches: std::ops::Range<usize>, is_last: bool) {
+/// `unpacked` must hold the parameters of this command, and the range must lie in its batches.
+unsafe fn keep_batches(command: Command, unpacked: UnpackedCall, batches: std::ops::Range<usize>, is_last: bool) {
     let (first, count) = (batches.start as u64, batches.len() as u32);
-    // SAFETY: `laid` holds the parameters of this command, by the contract of this function, and nobody else refers to
+    // SAFETY: `unpacked` holds the parameters of this command, by the contract of this function, and nobody else refers to
     // them.
     unsafe {
         let fence = match command {
             Command::QueueSubmit => {
-                let submit_params = &mut *laid.image.cast::<vk::QueueSubmitParams>();
+                let submit_params = &mut *unpacked.image.cast::<vk::QueueSubmitParams>();
                 submit_params.submit_count = count;
                 submit_params.p_submits =
                     Ptr::new(submit_params.p_submits.0 + first * size_of::<vk::SubmitInfo>() as u64);
                 &mut submit_params.fence
             }
             Command::QueueSubmit2 => {
-                let submit2_params = &mut *laid.image.cast::<vk::QueueSubmit2Params>();
+                let submit2_params = &mut *unpacked.image.cast::<vk::QueueSubmit2Params>();
                 submit2_params.submit_count = count;
                 submit2_params.p_submits =
                     Ptr::new(submit2_params.p_submits.0 + first * size_of::<vk::SubmitInfo2>() as u64);
                 &mut submit2_params.fence
             }
             Command::QueueBindSparse => {
-                let sparse_params = &mut *laid.image.cast::<vk::QueueBindSparseParams>();
+                let sparse_params = &mut *unpacked.image.cast::<vk::QueueBindSparseParams>();
                 sparse_params.bind_info_count = count;
                 sparse_params.p_bind_info =
                     Ptr::new(sparse_params.p_bind_info.0 + first * size_of::<vk::BindSparseInfo>() as u64);

@@ -21,18 +21,19 @@ impl Performer<'_> {
     /// Asks until the answer is success.
     fn poll_until_success(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         mut ask: impl FnMut() -> Option<vk::Result>,
     ) -> Result<(), ReplayError> {
-        let mut waiting = self.begin_wait(done, "the device", WaitLimit::Sliced);
+        let mut waiting = self.begin_wait(recorded_call, "the device", WaitLimit::Sliced);
         loop {
             match ask() {
                 Some(vk::Result::SUCCESS) | None => return Ok(()),
                 Some(vk::Result::TIMEOUT | vk::Result::NOT_READY) => {}
                 Some(result) => {
-                    return Err(
-                        self.error(done, format!("the driver returned {}", crate::call::perform::result_name(result)))
-                    );
+                    return Err(self.error(
+                        recorded_call,
+                        format!("the driver returned {}", crate::call::perform::result_name(result)),
+                    ));
                 }
             }
             waiting.check()?;
@@ -41,55 +42,55 @@ impl Performer<'_> {
 }
 
 /// Waited for in the trace, with success.
-fn has_succeeded(done: &RecordedCall<'_>) -> bool {
-    done.leave.is_some() && done.code() == vk::Result::SUCCESS.0
+fn has_succeeded(recorded_call: &RecordedCall<'_>) -> bool {
+    recorded_call.leave.is_some() && recorded_call.code() == vk::Result::SUCCESS.0
 }
 
-pub(crate) fn fences(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if !has_succeeded(done) {
+pub(crate) fn fences(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if !has_succeeded(recorded_call) {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    unsafe { (*laid.image.cast::<vk::WaitForFencesParams>()).timeout = SLICE.as_nanos() as u64 };
-    call_until_success(performer, done, laid)
+    unsafe { (*unpacked.image.cast::<vk::WaitForFencesParams>()).timeout = SLICE.as_nanos() as u64 };
+    call_until_success(performer, recorded_call, unpacked)
 }
 
-pub(crate) fn semaphores(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if !has_succeeded(done) {
+pub(crate) fn semaphores(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if !has_succeeded(recorded_call) {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    unsafe { (*laid.image.cast::<vk::WaitSemaphoresParams>()).timeout = SLICE.as_nanos() as u64 };
-    call_until_success(performer, done, laid)
+    unsafe { (*unpacked.image.cast::<vk::WaitSemaphoresParams>()).timeout = SLICE.as_nanos() as u64 };
+    call_until_success(performer, recorded_call, unpacked)
 }
 
 /// Makes a call with a time limit until it succeeds.
 fn call_until_success(
     performer: &mut Performer<'_>,
-    done: &RecordedCall<'_>,
-    laid: UnpackedCall,
+    recorded_call: &RecordedCall<'_>,
+    unpacked: UnpackedCall,
 ) -> Result<(), ReplayError> {
-    let mut waiting = performer.begin_wait(done, "the device", WaitLimit::Sliced);
+    let mut waiting = performer.begin_wait(recorded_call, "the device", WaitLimit::Sliced);
     loop {
-        let result = performer.call(done, laid)?;
+        let result = performer.call(recorded_call, unpacked)?;
         if result != u64::from(vk::Result::TIMEOUT.0 as u32) {
-            return performer.finish_call(done, laid, result);
+            return performer.finish_call(recorded_call, unpacked, result);
         }
         waiting.check()?;
     }
 }
 
-pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if !has_succeeded(done) {
+pub(crate) fn fence_status(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if !has_succeeded(recorded_call) {
         return Ok(());
     }
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    let fence = unsafe { (*laid.image.cast::<vk::GetFenceStatusParams>()).fence };
-    performer.poll_until_success(done, || {
+    let fence = unsafe { (*unpacked.image.cast::<vk::GetFenceStatusParams>()).fence };
+    performer.poll_until_success(recorded_call, || {
         let (fences, slice) = ([fence], SLICE.as_nanos() as u64);
         driver!(
             device.functions,
@@ -99,13 +100,15 @@ pub(crate) fn fence_status(performer: &mut Performer<'_>, done: &RecordedCall<'_
     })
 }
 
-pub(crate) fn counter(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(Outcome::GetSemaphoreCounterValue(outcome)) = done.leave.and_then(Outcome::of) else { return Ok(()) };
-    let Some(value) = outcome.p_value().filter(|_| has_succeeded(done)) else { return Ok(()) };
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+pub(crate) fn counter(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Outcome::GetSemaphoreCounterValue(outcome)) = recorded_call.leave.and_then(Outcome::of) else {
+        return Ok(());
+    };
+    let Some(value) = outcome.p_value().filter(|_| has_succeeded(recorded_call)) else { return Ok(()) };
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    let semaphores = unsafe { [(*laid.image.cast::<vk::GetSemaphoreCounterValueParams>()).semaphore] };
+    let semaphores = unsafe { [(*unpacked.image.cast::<vk::GetSemaphoreCounterValueParams>()).semaphore] };
     let values = [*value];
     let info = vk::SemaphoreWaitInfo {
         semaphore_count: 1,
@@ -113,7 +116,7 @@ pub(crate) fn counter(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
         p_values: Ptr::to_slice(&values),
         ..vk::SemaphoreWaitInfo::zeroed()
     };
-    performer.poll_until_success(done, || {
+    performer.poll_until_success(recorded_call, || {
         driver!(
             device.functions,
             WaitSemaphores,
@@ -122,15 +125,15 @@ pub(crate) fn counter(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
     })
 }
 
-pub(crate) fn event_status(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.code() != vk::Result::EVENT_SET.0 {
+pub(crate) fn event_status(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.code() != vk::Result::EVENT_SET.0 {
         return Ok(());
     }
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    let event = unsafe { (*laid.image.cast::<vk::GetEventStatusParams>()).event };
-    performer.poll_until_success(done, || {
+    let event = unsafe { (*unpacked.image.cast::<vk::GetEventStatusParams>()).event };
+    performer.poll_until_success(recorded_call, || {
         let status = driver!(device.functions, GetEventStatus, FnGetEventStatus(device.handle, event));
         match status {
             Some(vk::Result::EVENT_SET) => Some(vk::Result::SUCCESS),
@@ -143,36 +146,39 @@ pub(crate) fn event_status(performer: &mut Performer<'_>, done: &RecordedCall<'_
     })
 }
 
-pub(crate) fn query_results(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if !has_succeeded(done) {
+pub(crate) fn query_results(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    if !has_succeeded(recorded_call) {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
     unsafe {
-        let image = laid.image.cast::<vk::GetQueryPoolResultsParams>();
+        let image = unpacked.image.cast::<vk::GetQueryPoolResultsParams>();
         (*image).flags.0 |= vk::QueryResultFlags::WAIT.0;
     }
-    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    let _waiting = performer.begin_wait(recorded_call, "the device", WaitLimit::Unlimited);
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 /// Other threads that join take a part of the work; here one does all of it.
-pub(crate) fn join(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn join(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
-    let mut waiting = performer.begin_wait(done, "an operation that other threads perform", WaitLimit::Sliced);
+    let unpacked = performer.unpack(recorded_call)?;
+    let mut waiting = performer.begin_wait(recorded_call, "an operation that other threads perform", WaitLimit::Sliced);
     loop {
-        let result = performer.call(done, laid)?;
+        let result = performer.call(recorded_call, unpacked)?;
         let code = vk::Result(result as u32 as i32);
         if code == vk::Result::THREAD_IDLE_KHR {
             waiting.check()?;
             std::thread::yield_now();
             continue;
         }
-        return performer.finish_call(done, laid, result);
+        return performer.finish_call(recorded_call, unpacked, result);
     }
 }

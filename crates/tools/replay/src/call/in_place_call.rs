@@ -1,8 +1,8 @@
 //! Performs the most frequent commands with their record as C memory, without a copy.
 //!
-//! Generated code checks the record, then replaces ids with handles, and offsets with addresses inside of the decoded
-//! block. The driver is called with that. If there is a `pNext` chain, an omission, or an address or queue family that
-//! differs on this device, `perform` does it instead.
+//! Generated code checks the record. Then it replaces ids with handles, and offsets with addresses, inside the decoded
+//! block (`marshal::in_place`). The driver gets these parameters. If there is a `pNext` chain, an omission, or an address
+//! or queue family that differs on this device, `perform` performs the call instead.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -141,55 +141,55 @@ impl<'a> Performer<'a> {
         }
     }
 
-    pub(crate) fn perform(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-        let result = match self.replay.handlers.of(done.command()).handler {
+    pub(crate) fn perform(&mut self, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let result = match self.replay.handlers.of(recorded_call.command()).handler {
             CommandHandler::Skip => Ok(()),
-            CommandHandler::Unchanged => self.perform_unchanged(done),
-            CommandHandler::Custom(special) => special(self, done),
+            CommandHandler::Unchanged => self.perform_unchanged(recorded_call),
+            CommandHandler::Custom(special) => special(self, recorded_call),
         };
         result.or_else(|it| self.replay.skip_call(it))
     }
 
-    pub(crate) fn error(&self, done: &RecordedCall<'_>, what: impl Into<String>) -> ReplayError {
-        let (call, command) = (done.enter.call_number(), done.command().desc().name);
+    pub(crate) fn error(&self, recorded_call: &RecordedCall<'_>, what: impl Into<String>) -> ReplayError {
+        let (call, command) = (recorded_call.enter.call_number(), recorded_call.command().desc().name);
         ReplayError::Call { stream: self.stream, call, command, what: what.into() }
     }
 
     /// Performs a call without changes.
-    pub(crate) fn perform_unchanged(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-        if done.has_failed() {
+    pub(crate) fn perform_unchanged(&mut self, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        if recorded_call.has_failed() {
             return Ok(());
         }
-        let laid = self.unpack(done)?;
-        let result = self.call(done, laid)?;
+        let unpacked = self.unpack(recorded_call)?;
+        let result = self.call(recorded_call, unpacked)?;
         self.host_memory.clear();
-        self.finish_call(done, laid, result)
+        self.finish_call(recorded_call, unpacked, result)
     }
 
     /// Unpacks the parameters as C memory, which is valid until the next call is unpacked.
-    pub(crate) fn unpack(&mut self, done: &RecordedCall<'_>) -> Result<UnpackedCall, ReplayError> {
+    pub(crate) fn unpack(&mut self, recorded_call: &RecordedCall<'_>) -> Result<UnpackedCall, ReplayError> {
         self.arena.clear();
         let Replay { objects, addresses, families, .. } = self.replay;
         let lookup =
             HandleLookup { objects, addresses, families, host_memory: &self.host_memory, missing: Cell::new(None) };
         let unpacker = Unpacker { handles: &lookup, purpose: UnpackPurpose::Driver };
-        let image = unpacker.unpack(done.enter, &mut self.arena);
+        let image = unpacker.unpack(recorded_call.enter, &mut self.arena);
         if let Some(id) = lookup.missing.get() {
-            return Err(self.error(done, format!("{id} does not exist at this point")));
+            return Err(self.error(recorded_call, format!("{id} does not exist at this point")));
         }
-        let image = image.map_err(|it| self.error(done, it.to_string()))?;
-        let owner = match done.command().desc().level {
+        let image = image.map_err(|it| self.error(recorded_call, it.to_string()))?;
+        let owner = match recorded_call.command().desc().level {
             CommandLevel::Global => GLOBAL,
-            _ => self.owner(done)?,
+            _ => self.owner(recorded_call)?,
         };
         Ok(UnpackedCall { image, owner })
     }
 
     /// The memory that a required pointer parameter refers to. A record may have null there: its check knows the format
     /// of a record, but not what a command requires.
-    pub(crate) fn required<T>(&self, done: &RecordedCall<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
+    pub(crate) fn required<T>(&self, recorded_call: &RecordedCall<'_>, pointer: Ptr<T>) -> Result<*mut T, ReplayError> {
         match pointer.is_null() {
-            true => Err(self.error(done, "it has a null pointer instead of a structure")),
+            true => Err(self.error(recorded_call, "it has a null pointer instead of a structure")),
             false => Ok(pointer.as_mut_ptr()),
         }
     }
@@ -197,42 +197,48 @@ impl<'a> Performer<'a> {
     /// The memory of an array parameter.
     pub(crate) fn elements<T>(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         (first, count): (Ptr<T>, u32),
     ) -> Result<impl Iterator<Item = *mut T> + use<T>, ReplayError> {
-        let first = if count == 0 { first.as_mut_ptr() } else { self.required(done, first)? };
+        let first = if count == 0 { first.as_mut_ptr() } else { self.required(recorded_call, first)? };
         Ok((0..count as usize).map(move |at| first.wrapping_add(at)))
     }
 
-    pub(crate) fn owner(&self, done: &RecordedCall<'_>) -> Result<u32, ReplayError> {
-        let subject = done.first_object();
+    pub(crate) fn owner(&self, recorded_call: &RecordedCall<'_>) -> Result<u32, ReplayError> {
+        let subject = recorded_call.first_object();
         let found = self.replay.objects.find(subject);
-        found.map(|it| it.owner).ok_or_else(|| self.error(done, format!("{subject} does not exist at this point")))
+        found
+            .map(|it| it.owner)
+            .ok_or_else(|| self.error(recorded_call, format!("{subject} does not exist at this point")))
     }
 
     /// Calls the driver.
-    pub(crate) fn call(&mut self, done: &RecordedCall<'_>, laid: UnpackedCall) -> Result<u64, ReplayError> {
-        let command = done.command();
-        let Some(function) = self.function(laid.owner, command) else {
+    pub(crate) fn call(
+        &mut self,
+        recorded_call: &RecordedCall<'_>,
+        unpacked: UnpackedCall,
+    ) -> Result<u64, ReplayError> {
+        let command = recorded_call.command();
+        let Some(function) = self.function(unpacked.owner, command) else {
             // Debug names and labels do not change the result.
             if command.desc().block.contains("debug") {
                 return Ok(0);
             }
-            return Err(self.error(done, missing_command_text(command)));
+            return Err(self.error(recorded_call, missing_command_text(command)));
         };
-        if done.first_object().ty() == Some(HandleType::Queue) {
+        if recorded_call.first_object().ty() == Some(HandleType::Queue) {
             // SAFETY: the subject is the first parameter of the image, which is a handle of eight bytes.
-            let queue = self.replay.queue_lock(unsafe { laid.image.cast::<u64>().read() });
+            let queue = self.replay.queue_lock(unsafe { unpacked.image.cast::<u64>().read() });
             let _guard = lock(&queue);
             // SAFETY: `caller` is that of the command whose function and parameters these are, as below; the lock makes
             // this thread the only one that uses the queue (its host access must be externally synchronized).
-            return Ok(unsafe { caller(command)(function, laid.image) });
+            return Ok(unsafe { caller(command)(function, unpacked.image) });
         }
-        // SAFETY: `function` is the driver's for this command and `laid` holds its parameters: the record was checked,
+        // SAFETY: `function` is the driver's for this command and `unpacked` holds its parameters: the record was checked,
         // and `unpack` refused ids of objects that do not exist. That the values are valid usage is a promise of the
         // captured program: the replay makes its calls in the order of the trace, which keeps its external
         // synchronization.
-        Ok(unsafe { caller(command)(function, laid.image) })
+        Ok(unsafe { caller(command)(function, unpacked.image) })
     }
 
     pub(crate) fn function(&mut self, owner: u32, command: Command) -> Option<*const ()> {
@@ -249,47 +255,47 @@ impl<'a> Performer<'a> {
     /// After the driver has returned: reports a failure, assigns ids to new objects, and forgets destroyed ones.
     pub(crate) fn finish_call(
         &mut self,
-        done: &RecordedCall<'_>,
-        laid: UnpackedCall,
+        recorded_call: &RecordedCall<'_>,
+        unpacked: UnpackedCall,
         result: u64,
     ) -> Result<(), ReplayError> {
-        let desc = done.command().desc();
+        let desc = recorded_call.command().desc();
         if matches!(desc.outputs.map(|it| it.result), Some(ResultKind::Codes { .. })) && (result as u32 as i32) < 0 {
             let code = lavascope_abi::Result(result as u32 as i32);
-            return Err(self.error(done, format!("the driver returned {}", result_name(code))));
+            return Err(self.error(recorded_call, format!("the driver returned {}", result_name(code))));
         }
-        if let Some(leave) = done.leave.filter(|_| returns_handles(desc)) {
-            // SAFETY: `laid` holds the parameters of the call of this command that has just returned `result`.
-            let made = unsafe { match_output_handles(leave, laid.image, result, &mut self.arena) };
-            let made = made.ok_or_else(|| self.error(done, "it returns other objects than in the trace"))?;
+        if let Some(leave) = recorded_call.leave.filter(|_| returns_handles(desc)) {
+            // SAFETY: `unpacked` holds the parameters of the call of this command that has just returned `result`.
+            let made = unsafe { match_output_handles(leave, unpacked.image, result, &mut self.arena) };
+            let made = made.ok_or_else(|| self.error(recorded_call, "it returns other objects than in the trace"))?;
             for (id, handle) in made {
-                self.add_object(done, id, ReplayObject { handle, owner: laid.owner })?;
+                self.add_object(recorded_call, id, ReplayObject { handle, owner: unpacked.owner })?;
             }
         }
-        self.remove_destroyed(done);
+        self.remove_destroyed(recorded_call);
         Ok(())
     }
 
     pub(crate) fn add_object(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         id: ObjectId,
         object: ReplayObject,
     ) -> Result<(), ReplayError> {
         match self.replay.objects.insert(id, object) {
             true => Ok(()),
-            false => Err(self.error(done, format!("{id} is not a valid object"))),
+            false => Err(self.error(recorded_call, format!("{id} is not a valid object"))),
         }
     }
 
     /// Forgets the objects that a call destroys.
-    pub(crate) fn remove_destroyed(&self, done: &RecordedCall<'_>) {
-        let desc = done.command().desc();
+    pub(crate) fn remove_destroyed(&self, recorded_call: &RecordedCall<'_>) {
+        let desc = recorded_call.command().desc();
         if !desc.name.starts_with("vkDestroy") && !desc.name.starts_with("vkFree") {
             return;
         }
         // The destroyed objects come last, after the device and the pool.
-        let body = done.enter.body();
+        let body = recorded_call.enter.body();
         let word_at = |at: usize| {
             let bytes = body.get(at..at + 8)?;
             Some(u64::from_le_bytes(std::array::from_fn(|it| bytes[it])))
@@ -319,18 +325,18 @@ impl<'a> Performer<'a> {
     }
 
     /// The device on which a call is made.
-    pub(crate) fn device(&self, done: &RecordedCall<'_>) -> Result<Arc<ReplayDevice>, ReplayError> {
-        let owner = self.owner(done)?;
-        self.replay.device(owner).ok_or_else(|| self.error(done, "its device does not exist at this point"))
+    pub(crate) fn device(&self, recorded_call: &RecordedCall<'_>) -> Result<Arc<ReplayDevice>, ReplayError> {
+        let owner = self.owner(recorded_call)?;
+        self.replay.device(owner).ok_or_else(|| self.error(recorded_call, "its device does not exist at this point"))
     }
 
     /// The handle of an object that a call needs; null stays null.
-    pub(crate) fn handle(&self, done: &RecordedCall<'_>, raw: u64) -> Result<u64, ReplayError> {
+    pub(crate) fn handle(&self, recorded_call: &RecordedCall<'_>, raw: u64) -> Result<u64, ReplayError> {
         match ObjectId::from_raw(raw) {
             Some(id) if id.is_null() || id.is_unknown() => Ok(0),
             Some(id) => match self.replay.objects.find(id) {
                 Some(replay_object) => Ok(replay_object.handle),
-                None => Err(self.error(done, format!("{id} does not exist at this point"))),
+                None => Err(self.error(recorded_call, format!("{id} does not exist at this point"))),
             },
             None => Ok(0),
         }
@@ -388,8 +394,9 @@ mod tests {
         // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
         // null.
         let words = unsafe { packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };
-        let done = RecordedCall { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
-        let result = Performer::new(&replay, 0).perform(&done);
+        let recorded_call =
+            RecordedCall { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
+        let result = Performer::new(&replay, 0).perform(&recorded_call);
         let message = result.expect_err("nothing can be created of it").to_string();
         assert!(message.contains("a null pointer instead of a structure"), "{message}");
     }

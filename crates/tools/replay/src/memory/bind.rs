@@ -27,30 +27,30 @@ pub(crate) enum Resource {
 }
 
 /// Binds one resource or several, wherever they fit.
-pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    if done.has_failed() {
+pub(crate) fn bind(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    performer.record_bindings(&device, done);
+    performer.record_bindings(&device, recorded_call);
     if !device.is_other_device {
-        return performer.perform_unchanged(done);
+        return performer.perform_unchanged(recorded_call);
     }
-    let mut linear = linear_images(performer, done).into_iter();
-    let laid = performer.unpack(done)?;
-    let image = laid.image;
+    let mut linear = linear_images(performer, recorded_call).into_iter();
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image;
     let mut place = |resource: Resource, memory: &mut vk::DeviceMemory, offset: &mut u64| {
         let pitches = linear.next().flatten();
         let placed = performer
             .choose_memory(&device, (resource, pitches), *memory, *offset)
-            .map_err(|it| performer.error(done, it))?;
+            .map_err(|it| performer.error(recorded_call, it))?;
         (*memory, *offset) = placed;
         Ok::<(), ReplayError>(())
     };
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and `elements` gives structures in the arena that
     // nobody else refers to; each reference ends before the next begins.
     unsafe {
-        match done.command() {
+        match recorded_call.command() {
             vk::Command::BindBufferMemory => {
                 let memory_params = &mut *image.cast::<vk::BindBufferMemoryParams>();
                 place(
@@ -69,14 +69,18 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
             }
             vk::Command::BindBufferMemory2 => {
                 let memory2_params = &*image.cast::<vk::BindBufferMemory2Params>();
-                for info in performer.elements(done, (memory2_params.p_bind_infos, memory2_params.bind_info_count))? {
+                for info in
+                    performer.elements(recorded_call, (memory2_params.p_bind_infos, memory2_params.bind_info_count))?
+                {
                     let info = &mut *info;
                     place(Resource::Buffer(info.buffer), &mut info.memory, &mut info.memory_offset)?;
                 }
             }
             vk::Command::BindImageMemory2 => {
                 let memory2_params = &*image.cast::<vk::BindImageMemory2Params>();
-                for info in performer.elements(done, (memory2_params.p_bind_infos, memory2_params.bind_info_count))? {
+                for info in
+                    performer.elements(recorded_call, (memory2_params.p_bind_infos, memory2_params.bind_info_count))?
+                {
                     let info = &mut *info;
                     place(Resource::Image(info.image), &mut info.memory, &mut info.memory_offset)?;
                 }
@@ -84,14 +88,14 @@ pub(crate) fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Re
             _ => {}
         }
     }
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 /// For each image that is bound, where its texels are, if it is linear.
-fn linear_images(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Vec<Option<Arc<LinearLayout>>> {
+fn linear_images(performer: &Performer<'_>, recorded_call: &RecordedCall<'_>) -> Vec<Option<Arc<LinearLayout>>> {
     let find = |raw: u64| ObjectId::from_raw(raw).and_then(|it| performer.replay.linear.find(it));
-    match Call::of(done.enter) {
+    match Call::of(recorded_call.enter) {
         Some(Call::BindImageMemory(params)) => vec![find(params.image.0)],
         Some(Call::BindImageMemory2(params)) => params.p_bind_infos().iter().map(|it| find(it.image.0)).collect(),
         _ => Vec::new(),

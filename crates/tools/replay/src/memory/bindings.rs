@@ -79,15 +79,16 @@ impl MemoryBindings {
 }
 
 /// An image: whether the host can find its texels.
-pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn create_image(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
     unsafe {
-        let info = performer.required(done, (*laid.image.cast::<vk::CreateImageParams>()).p_create_info)?;
+        let info =
+            performer.required(recorded_call, (*unpacked.image.cast::<vk::CreateImageParams>()).p_create_info)?;
         // Images of a swapchain are plain images here, and so are images that are bound to a swapchain.
         chain::retain(info, |it| Some(it) != vk::ImageSwapchainCreateInfoKHR::layout().s_type());
         let (there, here) = ((*info).format, performer.replay.formats.remap((*info).format));
@@ -97,16 +98,17 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
         }
         (*info).format = performer.replay.formats.remap((*info).format);
     }
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)?;
-    let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)?;
+    let Some(Call::CreateImage(call)) = Call::of(recorded_call.enter) else { return Ok(()) };
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
-    if let Some(lavascope_record::Outcome::CreateImage(outputs)) = done.leave.and_then(lavascope_record::Outcome::of)
+    if let Some(lavascope_record::Outcome::CreateImage(outputs)) =
+        recorded_call.leave.and_then(lavascope_record::Outcome::of)
         && let Some(id) = outputs.p_image().and_then(|it| ObjectId::from_raw(it.0))
         && is_linear
     {
         lock(&performer.replay.bindings.linear).insert(id);
-        if performer.device(done)?.is_other_device {
+        if performer.device(recorded_call)?.is_other_device {
             performer.replay.linear.add(id, call.p_create_info().map_or(vk::ImageType(1), |it| it.image_type));
         }
     }
@@ -114,8 +116,8 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
 }
 
 /// A buffer or image ends.
-pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let raw = match Call::of(done.enter) {
+pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let raw = match Call::of(recorded_call.enter) {
         Some(Call::DestroyBuffer(params)) => params.buffer.0,
         Some(Call::DestroyImage(params)) => params.image.0,
         _ => 0,
@@ -124,12 +126,12 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
         performer.replay.bindings.remove(id);
         performer.replay.linear.remove(id);
     }
-    performer.perform_unchanged(done)
+    performer.perform_unchanged(recorded_call)
 }
 
 impl Performer<'_> {
     /// Stores a binding.
-    pub(crate) fn record_bindings(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
+    pub(crate) fn record_bindings(&self, device: &ReplayDevice, recorded_call: &RecordedCall<'_>) {
         let buffer = |buffer: u64, memory: u64, offset: u64| {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(buffer), ObjectId::from_raw(memory)) else { return };
             let size = self.replay.addresses.size_of(id).unwrap_or(0);
@@ -142,7 +144,7 @@ impl Performer<'_> {
             let is_opaque = !lock(&self.replay.bindings.linear).contains(&id);
             self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque });
         };
-        match Call::of(done.enter) {
+        match Call::of(recorded_call.enter) {
             Some(Call::BindBufferMemory(params)) => buffer(params.buffer.0, params.memory.0, params.memory_offset),
             Some(Call::BindBufferMemory2(params)) => {
                 params.p_bind_infos().iter().for_each(|it| buffer(it.buffer.0, it.memory.0, it.memory_offset));

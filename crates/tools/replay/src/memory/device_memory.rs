@@ -433,17 +433,17 @@ fn is_import(s_type: i32) -> bool {
     imports.iter().any(|it| it.s_type() == Some(s_type))
 }
 
-pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
-    let image = laid.image.cast::<vk::AllocateMemoryParams>();
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image.cast::<vk::AllocateMemoryParams>();
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
     let (size, ty) = unsafe {
-        let info = performer.required(done, (*image).p_allocate_info)?;
+        let info = performer.required(recorded_call, (*image).p_allocate_info)?;
         let is_gone = |value| {
             is_import(value)
                 || device.is_other_device && is_dedicated(value)
@@ -458,17 +458,17 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
         (*info).memory_type_index = device.memory_type((*info).memory_type_index);
         ((*info).allocation_size, (*info).memory_type_index)
     };
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)?;
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made room for the handle, and `finish_call` adds
     // to the arena without clearing it.
-    let handle = unsafe { performer.required(done, (*image).p_memory)?.read() };
-    if let Some(id) = created_memory(done) {
+    let handle = unsafe { performer.required(recorded_call, (*image).p_memory)?.read() };
+    if let Some(id) = created_memory(recorded_call) {
         let is_known = performer.replay.options.verify || device.has_addresses;
         let has_results = performer.replay.has_device_writes;
         let memory = ReplayMemory::new(device, id, Allocation { handle, size, ty }, (is_known, has_results));
         if memory.is_visible {
-            clear(&memory).map_err(|it| performer.error(done, it))?;
+            clear(&memory).map_err(|it| performer.error(recorded_call, it))?;
         }
         lock(&performer.replay.memories.0).insert(id, Arc::new(memory));
     }
@@ -496,33 +496,33 @@ fn is_opaque_capture_address(s_type: i32) -> bool {
     vk::MemoryOpaqueCaptureAddressAllocateInfo::layout().s_type() == Some(s_type)
 }
 
-fn created_memory(done: &RecordedCall<'_>) -> Option<ObjectId> {
-    match done.leave.and_then(lavascope_record::Outcome::of)? {
+fn created_memory(recorded_call: &RecordedCall<'_>) -> Option<ObjectId> {
+    match recorded_call.leave.and_then(lavascope_record::Outcome::of)? {
         lavascope_record::Outcome::AllocateMemory(outputs) => ObjectId::from_raw(outputs.p_memory()?.0),
         _ => None,
     }
 }
 
-pub(crate) fn free(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if let Some(Call::FreeMemory(params)) = Call::of(done.enter)
+pub(crate) fn free(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if let Some(Call::FreeMemory(params)) = Call::of(recorded_call.enter)
         && let Some(id) = ObjectId::from_raw(params.memory.0)
     {
         // Freeing unmaps.
         let removed = lock(&performer.replay.memories.0).remove(&id);
         if let Some(replay_memory) = &removed {
-            performer.compare_mapped_range(done, replay_memory)?;
+            performer.compare_mapped_range(recorded_call, replay_memory)?;
         }
-        performer.perform_unchanged(done)?;
+        performer.perform_unchanged(recorded_call)?;
         removed.iter().for_each(|it| it.free_relocated());
         performer.replay.bindings.remove_memory(id);
         return Ok(());
     }
-    performer.perform_unchanged(done)
+    performer.perform_unchanged(recorded_call)
 }
 
 /// Memory is mapped whole here, and which part of it the program has is remembered.
-pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let (memory, offset, size) = match Call::of(done.enter) {
+pub(crate) fn map(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let (memory, offset, size) = match Call::of(recorded_call.enter) {
         Some(Call::MapMemory(params)) => (params.memory.0, params.offset, params.size),
         Some(Call::MapMemory2(params)) => match params.p_memory_map_info() {
             Some(map_info) => (map_info.memory.0, map_info.offset, map_info.size),
@@ -531,7 +531,7 @@ pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Res
         _ => return Ok(()),
     };
     let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
-    if let Some(replay_memory) = performer.replay.memories.find(id).filter(|_| !done.has_failed()) {
+    if let Some(replay_memory) = performer.replay.memories.find(id).filter(|_| !recorded_call.has_failed()) {
         let end = if size == vk::WHOLE_SIZE {
             replay_memory.size
         } else {
@@ -539,14 +539,14 @@ pub(crate) fn map(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Res
         };
         *lock(&replay_memory.mapped_range) = Some(offset.min(end)..end);
         if replay_memory.is_visible && !performer.replay.is_plan() {
-            replay_memory.map().map_err(|it| performer.error(done, it))?;
+            replay_memory.map().map_err(|it| performer.error(recorded_call, it))?;
         }
     }
     Ok(())
 }
 
-pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let memory = match Call::of(done.enter) {
+pub(crate) fn unmap(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let memory = match Call::of(recorded_call.enter) {
         Some(Call::UnmapMemory(params)) => params.memory.0,
         Some(Call::UnmapMemory2(params)) => params.p_memory_unmap_info().map_or(0, |it| it.memory.0),
         _ => return Ok(()),
@@ -554,7 +554,7 @@ pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> R
     let id = ObjectId::from_raw(memory).unwrap_or(ObjectId::NULL);
     match performer.replay.memories.find(id) {
         Some(replay_memory) => {
-            performer.compare_mapped_range(done, &replay_memory)?;
+            performer.compare_mapped_range(recorded_call, &replay_memory)?;
             replay_memory.unmap();
             Ok(())
         }
@@ -564,11 +564,11 @@ pub(crate) fn unmap(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> R
 
 impl Performer<'_> {
     /// The program has unmapped the memory: its last contents are compared.
-    fn compare_mapped_range(&self, done: &RecordedCall<'_>, memory: &ReplayMemory) -> Result<(), ReplayError> {
+    fn compare_mapped_range(&self, recorded_call: &RecordedCall<'_>, memory: &ReplayMemory) -> Result<(), ReplayError> {
         if let Some(range) = lock(&memory.mapped_range).take().filter(|_| self.replay.options.verify) {
             let results = memory
                 .compare(range, (&self.replay.addresses, &self.replay.bindings))
-                .map_err(|it| self.error(done, it))?;
+                .map_err(|it| self.error(recorded_call, it))?;
             lock(&self.replay.write_comparison).add(results);
         }
         Ok(())

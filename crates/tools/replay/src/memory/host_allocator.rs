@@ -36,23 +36,23 @@ pub(crate) fn callbacks() -> Ptr<vk::Opaque> {
     Ptr::new(Ptr::to(&*CALLBACKS).0)
 }
 
-pub(crate) fn create_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn create_pool(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    unsafe { (*laid.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    unsafe { (*unpacked.image.cast::<vk::CreateCommandPoolParams>()).p_allocator = callbacks() };
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
-pub(crate) fn destroy_pool(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let laid = performer.unpack(done)?;
+pub(crate) fn destroy_pool(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them.
-    unsafe { (*laid.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    unsafe { (*unpacked.image.cast::<vk::DestroyCommandPoolParams>()).p_allocator = callbacks() };
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 fn address(function: *const ()) -> FnPtr {

@@ -97,9 +97,9 @@ impl LinearLayout {
 /// Where texels are, asked here too.
 pub(crate) fn query_subresource_layout(
     performer: &mut Performer<'_>,
-    done: &RecordedCall<'_>,
+    recorded_call: &RecordedCall<'_>,
 ) -> Result<(), ReplayError> {
-    let (image, there) = match (Call::of(done.enter), done.leave.and_then(Outcome::of)) {
+    let (image, there) = match (Call::of(recorded_call.enter), recorded_call.leave.and_then(Outcome::of)) {
         (Some(Call::GetImageSubresourceLayout(call)), Some(Outcome::GetImageSubresourceLayout(outcome))) => {
             (call.image.0, outcome.p_layout().map(|it| *it.get()).zip(call.p_subresource().map(|it| *it.get())))
         }
@@ -111,8 +111,8 @@ pub(crate) fn query_subresource_layout(
     };
     let id = ObjectId::from_raw(image).unwrap_or(ObjectId::NULL);
     let (Some((there, subresource)), Some(pitches)) = (there, performer.replay.linear.find(id)) else { return Ok(()) };
-    let device = performer.device(done)?;
-    let handle = vk::Image(performer.handle(done, image)?);
+    let device = performer.device(recorded_call)?;
+    let handle = vk::Image(performer.handle(recorded_call, image)?);
     let mut here = vk::SubresourceLayout::zeroed();
     driver!(
         device.functions,

@@ -102,24 +102,25 @@ fn memory_types(recorded: &[(u32, u32)], here: &[(u32, u32)]) -> Vec<u32> {
 }
 
 /// The device of the trace that one stands for: as the capture wrote it down, or as the program learned it.
-fn recorded_device(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Option<RecordedDevice> {
+fn recorded_device(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Option<RecordedDevice> {
     performer.arena.clear();
-    let id = done.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied())?;
+    let id = recorded_call.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied())?;
     let facts = RecordedDevice::from_metadata(&performer.replay.metadata, id);
-    facts.or_else(|| lock(&performer.replay.recorded_devices).get(&done.first_object()).cloned())
+    facts.or_else(|| lock(&performer.replay.recorded_devices).get(&recorded_call.first_object()).cloned())
 }
 
-pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let origin = recorded_device(performer, done).unwrap_or_default();
-    let laid = performer.unpack(done)?;
-    let image = laid.image.cast::<vk::CreateDeviceParams>();
+    let origin = recorded_device(performer, recorded_call).unwrap_or_default();
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image.cast::<vk::CreateDeviceParams>();
     // SAFETY: `UnpackedCall::image` holds the parameters of this command.
     let physical = unsafe { (*image).physical_device };
-    let functions = performer.replay.functions(laid.owner);
-    let functions = functions.ok_or_else(|| performer.error(done, "its instance does not exist at this point"))?;
+    let functions = performer.replay.functions(unpacked.owner);
+    let functions =
+        functions.ok_or_else(|| performer.error(recorded_call, "its instance does not exist at this point"))?;
     let here = families(&functions, physical);
     let flags: Vec<u32> = here.iter().map(|it| it.queue_flags.0).collect();
     performer.replay.families.build(&origin.families, &flags);
@@ -141,19 +142,19 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
         functions,
     };
     // SAFETY: `UnpackedCall::image` holds the parameters of this command.
-    let info = performer.required(done, unsafe { (*image).p_create_info })?;
+    let info = performer.required(recorded_call, unsafe { (*image).p_create_info })?;
     // SAFETY: `UnpackedCall`: the structure and its chain lie in the arena, and nobody else refers to them.
-    let mut asked = unsafe { adapt_create_info(performer, done, info, &here, &mut about) }?;
+    let mut asked = unsafe { adapt_create_info(performer, recorded_call, info, &here, &mut about) }?;
     if is_foreign {
         // SAFETY: `UnpackedCall`: the structure and its chain lie in the arena, and nobody else refers to them.
         about.missing_features = unsafe { features::remove_unsupported(&about.functions, physical, info) };
     }
-    let mut result = performer.call(done, laid)?;
+    let mut result = performer.call(recorded_call, unpacked)?;
     if vk::Result(result as u32 as i32) == vk::Result::ERROR_FEATURE_NOT_PRESENT {
         // SAFETY: `UnpackedCall`: the structure and its chain lie in the arena until the next `unpack`; the driver that read
         // them has returned.
         about.missing_features = unsafe { features::remove_unsupported(&about.functions, physical, info) };
-        result = performer.call(done, laid)?;
+        result = performer.call(recorded_call, unpacked)?;
     }
     match &about.missing_features[..] {
         [] => {}
@@ -161,16 +162,16 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
         all => performer.replay.remark(format!("this device does not have the features {}", all.join(", "))),
     }
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made room for the handle, of zeros.
-    let handle = unsafe { performer.required(done, (*image).p_device)?.read() };
+    let handle = unsafe { performer.required(recorded_call, (*image).p_device)?.read() };
     if handle.0 == 0 {
-        return performer.finish_call(done, laid, result);
+        return performer.finish_call(recorded_call, unpacked, result);
     }
     asked.is_other_device = is_foreign;
-    let device = build_device(performer, done, handle, (origin, asked, about))?;
+    let device = build_device(performer, recorded_call, handle, (origin, asked, about))?;
     let owner = device.owner;
     performer.replay.add_device(Arc::new(device));
     pages::trim_free_memory();
-    performer.finish_call(done, UnpackedCall { owner, ..laid }, result)
+    performer.finish_call(recorded_call, UnpackedCall { owner, ..unpacked }, result)
 }
 
 /// What the replay requests of a device.
@@ -194,7 +195,7 @@ struct AdaptedDeviceInfo {
 /// The names that the request gets live in the returned value, so that must outlive the use of the request.
 unsafe fn adapt_create_info(
     performer: &Performer<'_>,
-    done: &RecordedCall<'_>,
+    recorded_call: &RecordedCall<'_>,
     info: *mut vk::DeviceCreateInfo,
     here: &[vk::QueueFamilyProperties],
     about: &mut DeviceMapping,
@@ -221,7 +222,7 @@ unsafe fn adapt_create_info(
         }
         (*info).enabled_extension_count = kept.len() as u32;
         (*info).pp_enabled_extension_names = Ptr::to_slice(&kept);
-        let (queues, shares_queues) = map_queues(performer, done, info, here)?;
+        let (queues, shares_queues) = map_queues(performer, recorded_call, info, here)?;
         if shares_queues {
             performer.replay.remark("this device has fewer queues than the trace: some share one".to_owned());
         }
@@ -282,7 +283,7 @@ fn families(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<vk::Queu
 /// it says, unless that pointer is null.
 unsafe fn map_queues(
     performer: &Performer<'_>,
-    done: &RecordedCall<'_>,
+    recorded_call: &RecordedCall<'_>,
     info: *mut vk::DeviceCreateInfo,
     here: &[vk::QueueFamilyProperties],
 ) -> Result<(Vec<(u32, u32)>, bool), ReplayError> {
@@ -292,7 +293,9 @@ unsafe fn map_queues(
         let infos = (*info).p_queue_create_infos.as_mut_ptr();
         let mut queues: Vec<(u32, u32)> = Vec::new();
         let (mut kept, mut is_shared) = (0, false);
-        for create_info in performer.elements(done, ((*info).p_queue_create_infos, (*info).queue_create_info_count))? {
+        for create_info in
+            performer.elements(recorded_call, ((*info).p_queue_create_infos, (*info).queue_create_info_count))?
+        {
             let mut device_queue_create_info = create_info.read();
             device_queue_create_info.queue_family_index =
                 performer.replay.families.remap(device_queue_create_info.queue_family_index);
@@ -332,13 +335,13 @@ unsafe fn buffer_address_features(info: *mut vk::DeviceCreateInfo) -> [bool; 2] 
 
 fn build_device(
     performer: &Performer<'_>,
-    done: &RecordedCall<'_>,
+    recorded_call: &RecordedCall<'_>,
     handle: vk::Device,
     (origin, asked, about): (RecordedDevice, AdaptedDeviceInfo, DeviceMapping),
 ) -> Result<ReplayDevice, ReplayError> {
     let memory = memory_properties(&about.functions, about.physical);
     let get = about.functions.get(vk::Command::GetDeviceProcAddr);
-    let get = get.ok_or_else(|| performer.error(done, "this driver does not have vkGetDeviceProcAddr"))?;
+    let get = get.ok_or_else(|| performer.error(recorded_call, "this driver does not have vkGetDeviceProcAddr"))?;
     // SAFETY: `get` is the function of this command, which has this type.
     let get = unsafe { std::mem::transmute::<*const (), vk::FnGetDeviceProcAddr>(get) };
     let functions = Arc::new(Functions::new(ProcAddrSource::Device(get, handle)));
@@ -385,55 +388,55 @@ fn extensions(functions: &Functions, physical: vk::PhysicalDevice) -> Vec<String
     all.iter().map(|it| fixed_string(&it.extension_name)).collect()
 }
 
-pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.first_object().is_null() {
+pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.first_object().is_null() {
         return Ok(());
     }
-    let device = performer.device(done)?;
+    let device = performer.device(recorded_call)?;
     performer.replay.swapchains.destroy_device(&device);
-    performer.perform_unchanged(done)?;
+    performer.perform_unchanged(recorded_call)?;
     performer.replay.remove_device(device.owner);
     Ok(())
 }
 
-pub(crate) fn queue(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+pub(crate) fn queue(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, and nobody else refers to them before `call`.
     let (family, index) = unsafe {
-        let image = &mut *laid.image.cast::<vk::GetDeviceQueueParams>();
+        let image = &mut *unpacked.image.cast::<vk::GetDeviceQueueParams>();
         (image.queue_family_index, &mut image.queue_index)
     };
-    device.clamp_queue_index(family, index).map_err(|it| performer.error(done, it))?;
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    device.clamp_queue_index(family, index).map_err(|it| performer.error(recorded_call, it))?;
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
-pub(crate) fn queue2(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+pub(crate) fn queue2(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null,
     // and nobody else refers to it before `call`.
     let (family, index) = unsafe {
-        let image = &*laid.image.cast::<vk::GetDeviceQueue2Params>();
-        let info = &mut *performer.required(done, image.p_queue_info)?;
+        let image = &*unpacked.image.cast::<vk::GetDeviceQueue2Params>();
+        let info = &mut *performer.required(recorded_call, image.p_queue_info)?;
         (info.queue_family_index, &mut info.queue_index)
     };
-    device.clamp_queue_index(family, index).map_err(|it| performer.error(done, it))?;
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    device.clamp_queue_index(family, index).map_err(|it| performer.error(recorded_call, it))?;
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 /// No queue of the device may be used meanwhile, also not by us.
-pub(crate) fn wait_idle(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
+pub(crate) fn wait_idle(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
     if device.shares_queues {
         // Only queues of this device: one of another may wait for this thread.
         let owner = |it: &lavascope_abi::ObjectId| performer.replay.objects.find(*it).map(|it| it.owner);
-        performer.wait_until_released(done, |it| owner(it) == Some(device.owner))?;
+        performer.wait_until_released(recorded_call, |it| owner(it) == Some(device.owner))?;
     }
     let queue = performer.replay.queue_lock(device.queue.0);
     let _guard = lock(&queue);
-    let _waiting = performer.begin_wait(done, "the device", WaitLimit::Unlimited);
-    performer.perform_unchanged(done)
+    let _waiting = performer.begin_wait(recorded_call, "the device", WaitLimit::Unlimited);
+    performer.perform_unchanged(recorded_call)
 }

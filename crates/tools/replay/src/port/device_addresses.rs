@@ -89,35 +89,38 @@ impl DeviceAddressMap {
 }
 
 /// A buffer or acceleration structure: how large it is.
-pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let device = performer.device(done)?;
-    let laid = performer.unpack(done)?;
+    let device = performer.device(recorded_call)?;
+    let unpacked = performer.unpack(recorded_call)?;
     if !device.has_capture_replay {
-        match done.command() {
+        match recorded_call.command() {
             vk::Command::CreateBuffer => {
                 // SAFETY: `UnpackedCall::image` holds the parameters of this command.
-                let info = unsafe { (*laid.image.cast::<vk::CreateBufferParams>()).p_create_info };
+                let info = unsafe { (*unpacked.image.cast::<vk::CreateBufferParams>()).p_create_info };
                 // SAFETY: `UnpackedCall`: the structure and its chain lie in the arena, and nobody else refers to them.
-                unsafe { driver_blobs::remove_capture_address(performer.required(done, info)?) };
+                unsafe { driver_blobs::remove_capture_address(performer.required(recorded_call, info)?) };
             }
             _ => {
                 // SAFETY: `UnpackedCall::image` holds the parameters of this command.
-                let info = unsafe { (*laid.image.cast::<vk::CreateAccelerationStructureKHRParams>()).p_create_info };
+                let info =
+                    unsafe { (*unpacked.image.cast::<vk::CreateAccelerationStructureKHRParams>()).p_create_info };
                 // SAFETY: `UnpackedCall`: the structure lies in the arena, and nobody else refers to it.
-                let info = unsafe { &mut *performer.required(done, info)? };
+                let info = unsafe { &mut *performer.required(recorded_call, info)? };
                 let flag = vk::AccelerationStructureCreateFlagBitsKHR::DEVICE_ADDRESS_CAPTURE_REPLAY_KHR;
                 info.create_flags.0 &= !flag.0;
                 info.device_address = 0;
             }
         }
     }
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)?;
-    let Some(outcome) = done.leave.and_then(Outcome::of).filter(|_| !done.has_failed()) else { return Ok(()) };
-    let made = match (Call::of(done.enter), outcome) {
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)?;
+    let Some(outcome) = recorded_call.leave.and_then(Outcome::of).filter(|_| !recorded_call.has_failed()) else {
+        return Ok(());
+    };
+    let made = match (Call::of(recorded_call.enter), outcome) {
         (Some(Call::CreateBuffer(call)), Outcome::CreateBuffer(outcome)) => {
             let size = call.p_create_info().map(|it| it.size);
             size.zip(outcome.p_buffer().map(|it| it.0))
@@ -135,8 +138,11 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
 }
 
 /// Queries the address here; the trace has the recorded one.
-pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let (recorded, subject) = match (Call::of(done.enter), done.leave.and_then(Outcome::of)) {
+pub(crate) fn query_address(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let (recorded, subject) = match (Call::of(recorded_call.enter), recorded_call.leave.and_then(Outcome::of)) {
         (Some(Call::GetBufferDeviceAddress(call)), Some(Outcome::GetBufferDeviceAddress(outcome))) => {
             (outcome.result, call.p_info().map(|it| it.buffer.0))
         }
@@ -146,8 +152,8 @@ pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'
         ) => (outcome.result, call.p_info().map(|it| it.acceleration_structure.0)),
         _ => return Ok(()),
     };
-    let laid = performer.unpack(done)?;
-    let here = performer.call(done, laid)?;
+    let unpacked = performer.unpack(recorded_call)?;
+    let here = performer.call(recorded_call, unpacked)?;
     let id = subject.and_then(ObjectId::from_raw).unwrap_or(ObjectId::NULL);
     let size = lock(&performer.replay.addresses.sizes).get(&id).copied().unwrap_or(1);
     performer.replay.addresses.insert(recorded, size, here);
@@ -155,19 +161,22 @@ pub(crate) fn query_address(performer: &mut Performer<'_>, done: &RecordedCall<'
 }
 
 /// Bytes that shaders get with a command: there may be addresses among them.
-pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let laid = performer.unpack(done)?;
-    let image = laid.image;
+pub(crate) fn patch_constants(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; the structure that one of them leads to is not null.
     let (first, at, size) = unsafe {
-        match done.command() {
+        match recorded_call.command() {
             vk::Command::CmdPushConstants => {
                 let constants_params = &*image.cast::<vk::CmdPushConstantsParams>();
                 (u64::from(constants_params.offset), constants_params.p_values.0, constants_params.size as usize)
             }
             vk::Command::CmdPushConstants2 => {
                 let info = (*image.cast::<vk::CmdPushConstants2Params>()).p_push_constants_info;
-                let constants_info = &*performer.required(done, info)?;
+                let constants_info = &*performer.required(recorded_call, info)?;
                 (u64::from(constants_info.offset), constants_info.p_values.0, constants_info.size as usize)
             }
             vk::Command::CmdUpdateBuffer => {
@@ -183,8 +192,8 @@ pub(crate) fn patch_constants(performer: &mut Performer<'_>, done: &RecordedCall
         let bytes = unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(at as usize), size) };
         performer.replay.addresses.patch(first, bytes);
     }
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 #[cfg(test)]

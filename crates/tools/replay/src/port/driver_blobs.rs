@@ -87,22 +87,26 @@ impl DriverBlobs {
 }
 
 /// Handles of shader groups: of the same size everywhere.
-pub(crate) fn shader_group_handles(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let (Some(Call::GetRayTracingShaderGroupHandlesKHR(call)), Some(outcome)) =
-        (Call::of(done.enter), done.leave.filter(|_| !done.has_failed()).and_then(Outcome::of))
-    else {
+pub(crate) fn shader_group_handles(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let (Some(Call::GetRayTracingShaderGroupHandlesKHR(call)), Some(outcome)) = (
+        Call::of(recorded_call.enter),
+        recorded_call.leave.filter(|_| !recorded_call.has_failed()).and_then(Outcome::of),
+    ) else {
         return Ok(());
     };
     let Outcome::GetRayTracingShaderGroupHandlesKHR(outcome) = outcome else { return Ok(()) };
     let there = outcome.p_data();
     let size = there.len() / (call.group_count as usize).max(1);
-    let laid = performer.unpack(done)?;
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)?;
+    let unpacked = performer.unpack(recorded_call)?;
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
     // trace has, and nobody writes them until the next `unpack`.
     let here = unsafe {
-        let image = &*laid.image.cast::<vk::GetRayTracingShaderGroupHandlesKHRParams>();
+        let image = &*unpacked.image.cast::<vk::GetRayTracingShaderGroupHandlesKHRParams>();
         bytes_at(image.p_data.0, there.len())
     };
     for (there, here) in there.chunks_exact(size.max(1)).zip(here.chunks_exact(size.max(1))) {
@@ -118,29 +122,32 @@ pub(crate) fn shader_group_handles(performer: &mut Performer<'_>, done: &Recorde
 pub(crate) const DESCRIPTOR_SIZE_DIFFERS: &str = "descriptors of this type have another size on this device";
 
 /// Whether a descriptor that the trace asks for has another size here.
-pub(crate) fn descriptor_size_differs(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Result<bool, ReplayError> {
+pub(crate) fn descriptor_size_differs(
+    performer: &Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<bool, ReplayError> {
     let (Some(Call::GetDescriptorEXT(call)), Some(Outcome::GetDescriptorEXT(outcome))) =
-        (Call::of(done.enter), done.leave.and_then(Outcome::of))
+        (Call::of(recorded_call.enter), recorded_call.leave.and_then(Outcome::of))
     else {
         return Ok(false);
     };
     let ty = call.p_descriptor_info().map_or(vk::DescriptorType(0), |it| it.type_);
-    Ok(!has_size(&*performer.device(done)?, ty, outcome.p_descriptor().len() as u64))
+    Ok(!has_size(&*performer.device(recorded_call)?, ty, outcome.p_descriptor().len() as u64))
 }
 
 /// A descriptor for a descriptor buffer.
-pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(Outcome::GetDescriptorEXT(outcome)) = done.leave.and_then(Outcome::of) else { return Ok(()) };
+pub(crate) fn descriptor(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Outcome::GetDescriptorEXT(outcome)) = recorded_call.leave.and_then(Outcome::of) else { return Ok(()) };
     let there = outcome.p_descriptor();
-    if descriptor_size_differs(performer, done)? {
-        return Err(performer.error(done, DESCRIPTOR_SIZE_DIFFERS));
+    if descriptor_size_differs(performer, recorded_call)? {
+        return Err(performer.error(recorded_call, DESCRIPTOR_SIZE_DIFFERS));
     }
-    let laid = performer.unpack(done)?;
-    performer.call(done, laid)?;
+    let unpacked = performer.unpack(recorded_call)?;
+    performer.call(recorded_call, unpacked)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made as many bytes for its output as the
     // trace has, and nobody writes them until the next `unpack`.
     let here = unsafe {
-        let image = &*laid.image.cast::<vk::GetDescriptorEXTParams>();
+        let image = &*unpacked.image.cast::<vk::GetDescriptorEXTParams>();
         bytes_at(image.p_descriptor.0, there.len())
     };
     performer.replay.addresses.blobs.insert(there, here);
@@ -149,36 +156,37 @@ pub(crate) fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>)
 
 /// Offsets of descriptors in a descriptor buffer: they may differ on another device, and the replay cannot move
 /// descriptors.
-pub(crate) fn descriptor_layout(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let there = match done.leave.and_then(Outcome::of) {
+pub(crate) fn descriptor_layout(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let there = match recorded_call.leave.and_then(Outcome::of) {
         Some(Outcome::GetDescriptorSetLayoutSizeEXT(outputs)) => outputs.p_layout_size_in_bytes().copied(),
         Some(Outcome::GetDescriptorSetLayoutBindingOffsetEXT(outputs)) => outputs.p_offset().copied(),
         _ => None,
     };
-    let Some(there) = there.filter(|_| performer.device(done).is_ok_and(|it| it.is_other_device)) else {
+    let Some(there) = there.filter(|_| performer.device(recorded_call).is_ok_and(|it| it.is_other_device)) else {
         return Ok(());
     };
-    let laid = performer.unpack(done)?;
-    performer.call(done, laid)?;
+    let unpacked = performer.unpack(recorded_call)?;
+    performer.call(recorded_call, unpacked)?;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command, whose output `unpack` made; `required` refuses null.
     let here = unsafe {
-        match done.command() {
+        match recorded_call.command() {
             vk::Command::GetDescriptorSetLayoutSizeEXT => {
-                let image = &*laid.image.cast::<vk::GetDescriptorSetLayoutSizeEXTParams>();
-                performer.required(done, image.p_layout_size_in_bytes)?.read()
+                let image = &*unpacked.image.cast::<vk::GetDescriptorSetLayoutSizeEXTParams>();
+                performer.required(recorded_call, image.p_layout_size_in_bytes)?.read()
             }
             _ => {
-                let image = &*laid.image.cast::<vk::GetDescriptorSetLayoutBindingOffsetEXTParams>();
-                performer.required(done, image.p_offset)?.read()
+                let image = &*unpacked.image.cast::<vk::GetDescriptorSetLayoutBindingOffsetEXTParams>();
+                performer.required(recorded_call, image.p_offset)?.read()
             }
         }
     };
     match here == there {
         true => Ok(()),
-        false => {
-            Err(performer
-                .error(done, format!("descriptors have other offsets on this device: {here} instead of {there}")))
-        }
+        false => Err(performer
+            .error(recorded_call, format!("descriptors have other offsets on this device: {here} instead of {there}"))),
     }
 }
 

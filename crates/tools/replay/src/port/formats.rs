@@ -80,42 +80,46 @@ pub(crate) fn name(format: vk::Format) -> String {
 }
 
 /// Objects that are created with a format: views, render passes, pipelines for dynamic rendering.
-pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     let formats = &performer.replay.formats;
-    if done.has_failed() || !formats.needs_remap() {
-        return performer.perform_unchanged(done);
+    if recorded_call.has_failed() || !formats.needs_remap() {
+        return performer.perform_unchanged(recorded_call);
     }
-    let laid = performer.unpack(done)?;
-    let image = laid.image;
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image;
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. `required` and `elements` give structures in the
     // arena with valid chains, which nobody else refers to.
     unsafe {
-        match done.command() {
+        match recorded_call.command() {
             vk::Command::CreateImageView => {
-                let info = performer.required(done, (*image.cast::<vk::CreateImageViewParams>()).p_create_info)?;
+                let info =
+                    performer.required(recorded_call, (*image.cast::<vk::CreateImageViewParams>()).p_create_info)?;
                 (*info).format = formats.remap((*info).format);
             }
             vk::Command::CreateRenderPass => {
-                let info = performer.required(done, (*image.cast::<vk::CreateRenderPassParams>()).p_create_info)?;
+                let info =
+                    performer.required(recorded_call, (*image.cast::<vk::CreateRenderPassParams>()).p_create_info)?;
                 for attachment_description in
-                    performer.elements(done, ((*info).p_attachments, (*info).attachment_count))?
+                    performer.elements(recorded_call, ((*info).p_attachments, (*info).attachment_count))?
                 {
                     (*attachment_description).format = formats.remap((*attachment_description).format);
                 }
             }
             vk::Command::CreateRenderPass2 => {
-                let info = performer.required(done, (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info)?;
+                let info =
+                    performer.required(recorded_call, (*image.cast::<vk::CreateRenderPass2Params>()).p_create_info)?;
                 for attachment_description in
-                    performer.elements(done, ((*info).p_attachments, (*info).attachment_count))?
+                    performer.elements(recorded_call, ((*info).p_attachments, (*info).attachment_count))?
                 {
                     (*attachment_description).format = formats.remap((*attachment_description).format);
                 }
             }
             vk::Command::CreateGraphicsPipelines => {
                 let pipelines_params = image.cast::<vk::CreateGraphicsPipelinesParams>();
-                for info in performer
-                    .elements(done, ((*pipelines_params).p_create_infos, (*pipelines_params).create_info_count))?
-                {
+                for info in performer.elements(
+                    recorded_call,
+                    ((*pipelines_params).p_create_infos, (*pipelines_params).create_info_count),
+                )? {
                     if let Some(create_info) = chain::find::<_, vk::PipelineRenderingCreateInfo>(info) {
                         (*create_info).depth_attachment_format = formats.remap((*create_info).depth_attachment_format);
                         (*create_info).stencil_attachment_format =
@@ -126,8 +130,8 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
             _ => {}
         }
     }
-    let result = performer.call(done, laid)?;
-    performer.finish_call(done, laid, result)
+    let result = performer.call(recorded_call, unpacked)?;
+    performer.finish_call(recorded_call, unpacked, result)
 }
 
 #[cfg(test)]

@@ -37,14 +37,14 @@ fn is_host_specific(s_type: i32) -> bool {
     foreign.iter().any(|it| it.s_type() == Some(s_type))
 }
 
-pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let laid = performer.unpack(done)?;
-    let image = laid.image.cast::<vk::CreateInstanceParams>();
+    let unpacked = performer.unpack(recorded_call)?;
+    let image = unpacked.image.cast::<vk::CreateInstanceParams>();
     // SAFETY: `UnpackedCall::image` holds the parameters of this command.
-    let info = performer.required(done, unsafe { (*image).p_create_info })?;
+    let info = performer.required(recorded_call, unsafe { (*image).p_create_info })?;
     // SAFETY: `UnpackedCall`: the structure lies in the arena, and nobody else refers to it.
     let is_asked = unsafe { (*info).enabled_extension_count > 0 };
     // The loader goes through all its files for that.
@@ -73,17 +73,17 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
             (*info).enabled_extension_count = names.len() as u32;
             (*info).pp_enabled_extension_names = Ptr::to_slice(&names);
         }
-        result = performer.call(done, laid)?;
+        result = performer.call(recorded_call, unpacked)?;
         if vk::Result(result as u32 as i32) != vk::Result::ERROR_EXTENSION_NOT_PRESENT {
             break;
         }
     }
     // SAFETY: `UnpackedCall::image` holds the parameters of this command; `unpack` made room for the handle, of zeros.
-    let instance = unsafe { performer.required(done, (*image).p_instance)?.read() };
+    let instance = unsafe { performer.required(recorded_call, (*image).p_instance)?.read() };
     let source = ProcAddrSource::Instance(performer.replay.loader.get_instance_proc_addr, instance);
     let owner = performer.replay.add_owner(Arc::new(Functions::new(source)));
     pages::trim_memory();
-    performer.finish_call(done, UnpackedCall { owner, ..laid }, result)
+    performer.finish_call(recorded_call, UnpackedCall { owner, ..unpacked }, result)
 }
 
 /// Extensions that the trace need not have, for one who wants to see frames.
@@ -157,9 +157,9 @@ pub(crate) fn out_slice<T>(targets: &mut [T]) -> Ptr<T> {
 const GPUS_MOST: usize = 16;
 
 /// The physical devices here, of an instance.
-fn enumerate_here(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
-    let subject = done.first_object();
-    let missing = || performer.error(done, format!("{subject} does not exist at this point"));
+fn enumerate_here(performer: &Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(Vec<u64>, u32), ReplayError> {
+    let subject = recorded_call.first_object();
+    let missing = || performer.error(recorded_call, format!("{subject} does not exist at this point"));
     let instance = performer.replay.objects.find(subject).ok_or_else(missing)?;
     let functions = performer.replay.functions(instance.owner).ok_or_else(missing)?;
     let ask = |count: &mut u32, first: Ptr<vk::PhysicalDevice>| {
@@ -185,28 +185,32 @@ fn enumerate_here(performer: &Performer<'_>, done: &RecordedCall<'_>) -> Result<
     all.truncate(count as usize);
     let chosen = match performer.replay.options.gpu {
         Some(at) => vec![all.get(at).copied().ok_or_else(|| {
-            performer.error(done, format!("there is no GPU {at} here, only {count}; `lavascope env` lists them"))
+            performer
+                .error(recorded_call, format!("there is no GPU {at} here, only {count}; `lavascope env` lists them"))
         })?],
         None => all,
     };
     if chosen.is_empty() {
-        return Err(performer.error(done, "there is no GPU here"));
+        return Err(performer.error(recorded_call, "there is no GPU here"));
     }
     Ok((chosen.iter().map(|it| it.0).collect(), instance.owner))
 }
 
-pub(crate) fn physical_devices(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+pub(crate) fn physical_devices(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let Some(leave) = recorded_call.leave.filter(|_| !recorded_call.has_failed()) else { return Ok(()) };
     performer.arena.clear();
     let ids = output_ids(leave, &mut performer.arena);
     if ids.is_empty() {
         return Ok(());
     }
-    let (here, owner) = enumerate_here(performer, done)?;
+    let (here, owner) = enumerate_here(performer, recorded_call)?;
     for (at, id) in ids.into_iter().enumerate() {
         // Asked again, they are the same.
         if performer.replay.objects.find(id).is_none() {
-            performer.add_object(done, id, ReplayObject { handle: here[at % here.len()], owner })?;
+            performer.add_object(recorded_call, id, ReplayObject { handle: here[at % here.len()], owner })?;
         }
     }
     Ok(())
@@ -214,16 +218,19 @@ pub(crate) fn physical_devices(performer: &mut Performer<'_>, done: &RecordedCal
 
 pub(crate) fn physical_device_groups(
     performer: &mut Performer<'_>,
-    done: &RecordedCall<'_>,
+    recorded_call: &RecordedCall<'_>,
 ) -> Result<(), ReplayError> {
-    physical_devices(performer, done)
+    physical_devices(performer, recorded_call)
 }
 
 /// Stores what the program queried.
-pub(crate) fn record_properties(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(outcome) = done.leave.and_then(Outcome::of) else { return Ok(()) };
+pub(crate) fn record_properties(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    let Some(outcome) = recorded_call.leave.and_then(Outcome::of) else { return Ok(()) };
     let mut recorded = lock(&performer.replay.recorded_devices);
-    let origin = recorded.entry(done.first_object()).or_default();
+    let origin = recorded.entry(recorded_call.first_object()).or_default();
     let learn = |origin: &mut RecordedDevice, device_properties: &vk::PhysicalDeviceProperties| {
         (origin.name, origin.driver_version) =
             (fixed_string(&device_properties.device_name), device_properties.driver_version.into());

@@ -151,8 +151,9 @@ impl Performer<'_> {
     }
 
     /// A call that could not be made.
-    fn record_unsupported(&self, done: &RecordedCall<'_>, what: String) {
-        let (stream, call, command) = (self.stream, done.enter.call_number(), done.command().desc().name);
+    fn record_unsupported(&self, recorded_call: &RecordedCall<'_>, what: String) {
+        let (stream, call, command) =
+            (self.stream, recorded_call.enter.call_number(), recorded_call.command().desc().name);
         self.with_plan(|plan_builder| {
             let all = &mut plan_builder.plan.unsupported;
             match all.iter_mut().find(|it| it.command == command && it.what == what) {
@@ -165,27 +166,27 @@ impl Performer<'_> {
     /// The real object, if it was created; otherwise it exists in name only.
     fn create_or_pretend(
         &mut self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         result: Result<(), ReplayError>,
     ) -> Result<(), ReplayError> {
         match result {
             Ok(()) => {
                 self.arena.clear();
-                let made = done.leave.map(|it| output_ids(it, &mut self.arena)).unwrap_or_default();
+                let made = recorded_call.leave.map(|it| output_ids(it, &mut self.arena)).unwrap_or_default();
                 self.with_plan(|it| it.created.extend(made));
                 Ok(())
             }
             Err(ReplayError::Call { what, .. }) => {
-                self.record_unsupported(done, what);
-                self.pretend_outputs(done)
+                self.record_unsupported(recorded_call, what);
+                self.pretend_outputs(recorded_call)
             }
             Err(error) => Err(error),
         }
     }
 
     /// A format that another one takes the place of.
-    fn note_format(&self, device: &ReplayDevice, done: &RecordedCall<'_>) {
-        let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return };
+    fn note_format(&self, device: &ReplayDevice, recorded_call: &RecordedCall<'_>) {
+        let Some(Call::CreateImage(call)) = Call::of(recorded_call.enter) else { return };
         let Some(there) = call.p_create_info().map(|it| it.format) else { return };
         let here = self.replay.formats.remap(there);
         if here == there {
@@ -200,13 +201,19 @@ impl Performer<'_> {
         });
     }
 
-    fn pretend_outputs(&mut self, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-        let Some(leave) = done.leave.filter(|_| returns_handles(done.command().desc())) else { return Ok(()) };
-        let owner = self.owner(done)?;
+    fn pretend_outputs(&mut self, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+        let Some(leave) = recorded_call.leave.filter(|_| returns_handles(recorded_call.command().desc())) else {
+            return Ok(());
+        };
+        let owner = self.owner(recorded_call)?;
         self.arena.clear();
         for id in output_ids(leave, &mut self.arena) {
             if !id.is_null() && !id.is_unknown() {
-                self.add_object(done, id, ReplayObject { handle: virtual_swapchain::placeholder_handle(id), owner })?;
+                self.add_object(
+                    recorded_call,
+                    id,
+                    ReplayObject { handle: virtual_swapchain::placeholder_handle(id), owner },
+                )?;
             }
         }
         Ok(())
@@ -214,32 +221,32 @@ impl Performer<'_> {
 }
 
 /// A call that is not made: the driver must have it, and what it gives exists in name only.
-fn pretend(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.has_failed() {
+fn pretend(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.has_failed() {
         return Ok(());
     }
-    let owner = performer.owner(done)?;
-    let command = done.command();
+    let owner = performer.owner(recorded_call)?;
+    let command = recorded_call.command();
     if performer.function(owner, command).is_none() && !command.desc().block.contains("debug") {
-        performer.record_unsupported(done, missing_command_text(command));
+        performer.record_unsupported(recorded_call, missing_command_text(command));
     }
-    performer.pretend_outputs(done)?;
-    performer.remove_destroyed(done);
+    performer.pretend_outputs(recorded_call)?;
+    performer.remove_destroyed(recorded_call);
     Ok(())
 }
 
 /// A descriptor: it must be as large here.
-fn descriptor(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if driver_blobs::descriptor_size_differs(performer, done)? {
-        performer.record_unsupported(done, driver_blobs::DESCRIPTOR_SIZE_DIFFERS.to_owned());
+fn descriptor(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if driver_blobs::descriptor_size_differs(performer, recorded_call)? {
+        performer.record_unsupported(recorded_call, driver_blobs::DESCRIPTOR_SIZE_DIFFERS.to_owned());
     }
-    pretend(performer, done)
+    pretend(performer, recorded_call)
 }
 
-fn create_device(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    device::create(performer, done)?;
+fn create_device(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    device::create(performer, recorded_call)?;
     performer.arena.clear();
-    let id = done.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied());
+    let id = recorded_call.leave.and_then(|it| output_ids(it, &mut performer.arena).first().copied());
     let made = id.and_then(|it| performer.replay.objects.find(it)).and_then(|it| performer.replay.device(it.owner));
     if let Some(device) = made {
         performer.with_plan(|plan_builder| {
@@ -265,24 +272,28 @@ fn describe(device: &ReplayDevice) -> PlannedDevice {
     }
 }
 
-fn create_buffer(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let result = device_addresses::create(performer, done);
-    performer.create_or_pretend(done, result)
+fn create_buffer(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let result = device_addresses::create(performer, recorded_call);
+    performer.create_or_pretend(recorded_call, result)
 }
 
-fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    performer.note_format(&device, done);
-    let result = match missing_format(&performer.replay.formats, &device, done).filter(|_| !done.has_failed()) {
-        Some(what) => Err(performer.error(done, what)),
-        None => bindings::create_image(performer, done),
+fn create_image(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    performer.note_format(&device, recorded_call);
+    let result = match missing_format(&performer.replay.formats, &device, recorded_call)
+        .filter(|_| !recorded_call.has_failed())
+    {
+        Some(what) => Err(performer.error(recorded_call, what)),
+        None => bindings::create_image(performer, recorded_call),
     };
-    performer.create_or_pretend(done, result)
+    performer.create_or_pretend(recorded_call, result)
 }
 
 /// Whether the device cannot have such an image, in words.
-fn missing_format(known: &FormatMap, device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<String> {
-    let Some(Call::CreateImage(call)) = Call::of(done.enter).filter(|_| device.is_other_device) else { return None };
+fn missing_format(known: &FormatMap, device: &ReplayDevice, recorded_call: &RecordedCall<'_>) -> Option<String> {
+    let Some(Call::CreateImage(call)) = Call::of(recorded_call.enter).filter(|_| device.is_other_device) else {
+        return None;
+    };
     let info = call.p_create_info()?;
     // Others are asked about in another way, and are of another kind of driver.
     if info.tiling != vk::ImageTiling::OPTIMAL && info.tiling != vk::ImageTiling::LINEAR {
@@ -318,27 +329,27 @@ fn missing_format(known: &FormatMap, device: &ReplayDevice, done: &RecordedCall<
     })
 }
 
-fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let raw = match Call::of(done.enter) {
+fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let raw = match Call::of(recorded_call.enter) {
         Some(Call::DestroyBuffer(params)) => params.buffer.0,
         Some(Call::DestroyImage(params)) => params.image.0,
         _ => 0,
     };
     let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
     match performer.with_plan(|it| it.created.remove(&id)) {
-        Some(true) => bindings::destroy(performer, done),
+        Some(true) => bindings::destroy(performer, recorded_call),
         _ => {
-            performer.remove_destroyed(done);
+            performer.remove_destroyed(recorded_call);
             Ok(())
         }
     }
 }
 
-fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    pretend(performer, done)?;
-    let device = performer.device(done)?;
+fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    pretend(performer, recorded_call)?;
+    let device = performer.device(recorded_call)?;
     if let (Some(Call::AllocateMemory(call)), Some(Outcome::AllocateMemory(outcome))) =
-        (Call::of(done.enter), done.leave.and_then(Outcome::of))
+        (Call::of(recorded_call.enter), recorded_call.leave.and_then(Outcome::of))
         && let Some(info) = call.p_allocate_info()
         && let Some(id) = outcome.p_memory().and_then(|it| ObjectId::from_raw(it.0))
     {
@@ -348,21 +359,21 @@ fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<()
     Ok(())
 }
 
-fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    pretend(performer, done)?;
-    let device = performer.device(done)?;
-    let all: Vec<(u64, u64, u64)> = match Call::of(done.enter).filter(|_| device.is_other_device && !done.has_failed())
-    {
-        Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
-        Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
-        Some(Call::BindBufferMemory2(params)) => {
-            params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
-        }
-        Some(Call::BindImageMemory2(params)) => {
-            params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
-        }
-        _ => Vec::new(),
-    };
+fn bind(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    pretend(performer, recorded_call)?;
+    let device = performer.device(recorded_call)?;
+    let all: Vec<(u64, u64, u64)> =
+        match Call::of(recorded_call.enter).filter(|_| device.is_other_device && !recorded_call.has_failed()) {
+            Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
+            Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
+            Some(Call::BindBufferMemory2(params)) => {
+                params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
+            }
+            Some(Call::BindImageMemory2(params)) => {
+                params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
+            }
+            _ => Vec::new(),
+        };
     for (resource, memory, offset) in all {
         let (Some(id), Some(memory)) = (ObjectId::from_raw(resource), ObjectId::from_raw(memory)) else { continue };
         let known = performer.with_plan(|it| (it.created.contains(&id), it.memories.get(&memory).copied()));
@@ -385,20 +396,20 @@ fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), Re
     Ok(())
 }
 
-fn pipelines(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    if let Some(what) = pipeline::unsupported_pipeline(&device, done) {
-        performer.record_unsupported(done, what.to_owned());
+fn pipelines(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    if let Some(what) = pipeline::unsupported_pipeline(&device, recorded_call) {
+        performer.record_unsupported(recorded_call, what.to_owned());
     }
-    pretend(performer, done)
+    pretend(performer, recorded_call)
 }
 
-fn shader(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let device = performer.device(done)?;
-    if let Some(what) = shader_capabilities::unsupported_shader(&device, done) {
-        performer.record_unsupported(done, what);
+fn shader(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let device = performer.device(recorded_call)?;
+    if let Some(what) = shader_capabilities::unsupported_shader(&device, recorded_call) {
+        performer.record_unsupported(recorded_call, what);
     }
-    pretend(performer, done)
+    pretend(performer, recorded_call)
 }
 
 fn frame(performer: &mut Performer<'_>, _: &RecordedCall<'_>) -> Result<(), ReplayError> {
@@ -406,11 +417,11 @@ fn frame(performer: &mut Performer<'_>, _: &RecordedCall<'_>) -> Result<(), Repl
     Ok(())
 }
 
-fn submit(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+fn submit(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     performer.with_plan(|it| it.plan.submits += 1);
-    let device = performer.device(done)?;
-    if let Some(what) = held_submissions::unsupported_submit(&device, done) {
-        performer.record_unsupported(done, what.to_owned());
+    let device = performer.device(recorded_call)?;
+    if let Some(what) = held_submissions::unsupported_submit(&device, recorded_call) {
+        performer.record_unsupported(recorded_call, what.to_owned());
     }
-    pretend(performer, done)
+    pretend(performer, recorded_call)
 }

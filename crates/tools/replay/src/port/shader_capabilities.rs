@@ -56,9 +56,9 @@ const FEATURES: [(u32, &str, &str); 42] = [
 ];
 
 /// Why a shader cannot do here what it did, if so.
-pub(crate) fn unsupported_shader(device: &ReplayDevice, done: &RecordedCall<'_>) -> Option<String> {
+pub(crate) fn unsupported_shader(device: &ReplayDevice, recorded_call: &RecordedCall<'_>) -> Option<String> {
     let missing = &device.mapping.missing_features;
-    let Some(Call::CreateShaderModule(call)) = Call::of(done.enter).filter(|_| !missing.is_empty()) else {
+    let Some(Call::CreateShaderModule(call)) = Call::of(recorded_call.enter).filter(|_| !missing.is_empty()) else {
         return None;
     };
     let info = call.p_create_info()?;

@@ -157,13 +157,16 @@ pub(crate) fn check(what: &str, result: Option<vk::Result>) -> Result<(), String
 }
 
 /// A surface is destroyed, and so is the window for it.
-pub(crate) fn destroy_surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if let Some(Call::DestroySurfaceKHR(call)) = Call::of(done.enter) {
+pub(crate) fn destroy_surface(
+    performer: &mut Performer<'_>,
+    recorded_call: &RecordedCall<'_>,
+) -> Result<(), ReplayError> {
+    if let Some(Call::DestroySurfaceKHR(call)) = Call::of(recorded_call.enter) {
         performer.replay.swapchains.release_surface(call.surface);
         let id = ObjectId::from_raw(call.surface.0).unwrap_or(ObjectId::NULL);
         lock(&performer.replay.swapchains.surfaces).remove(&id);
     }
-    performer.remove_destroyed(done);
+    performer.remove_destroyed(recorded_call);
     Ok(())
 }
 
@@ -173,19 +176,19 @@ pub(crate) fn placeholder_handle(id: ObjectId) -> u64 {
 }
 
 /// Surfaces exist in name only.
-pub(crate) fn surface(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+pub(crate) fn surface(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = recorded_call.leave.filter(|_| !recorded_call.has_failed()) else { return Ok(()) };
     performer.arena.clear();
     for id in output_ids(leave, &mut performer.arena) {
-        performer.add_object(done, id, ReplayObject { handle: placeholder_handle(id), owner: 0 })?;
+        performer.add_object(recorded_call, id, ReplayObject { handle: placeholder_handle(id), owner: 0 })?;
     }
     Ok(())
 }
 
-pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
+pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = recorded_call.leave.filter(|_| !recorded_call.has_failed()) else { return Ok(()) };
     let (Some(Call::CreateSwapchainKHR(call)), Some(Outcome::CreateSwapchainKHR(outcome))) =
-        (Call::of(done.enter), Outcome::of(leave))
+        (Call::of(recorded_call.enter), Outcome::of(leave))
     else {
         return Ok(());
     };
@@ -193,91 +196,97 @@ pub(crate) fn create(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> 
     else {
         return Ok(());
     };
-    let device = performer.device(done)?;
+    let device = performer.device(recorded_call)?;
     let object = ReplayObject { handle: placeholder_handle(id), owner: device.owner };
-    let screen = performer.create_real_swapchain(done, &device, info.get()).map_err(|it| performer.error(done, it))?;
+    let screen = performer
+        .create_real_swapchain(recorded_call, &device, info.get())
+        .map_err(|it| performer.error(recorded_call, it))?;
     let swapchain = VirtualSwapchain { device, info: *info.get(), images: Mutex::default(), real: Mutex::new(screen) };
     lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
-    performer.add_object(done, id, object)
+    performer.add_object(recorded_call, id, object)
 }
 
-pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(Call::DestroySwapchainKHR(call)) = Call::of(done.enter) else { return Ok(()) };
+pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Call::DestroySwapchainKHR(call)) = Call::of(recorded_call.enter) else { return Ok(()) };
     let Some(id) = ObjectId::from_raw(call.swapchain.0) else { return Ok(()) };
     let removed = lock(&performer.replay.swapchains.all).remove(&id);
     if let Some(virtual_swapchain) = removed {
         // The work that presentation waits for was submitted, but may not be complete.
-        performer.wait_device_idle(done, &virtual_swapchain.device);
+        performer.wait_device_idle(recorded_call, &virtual_swapchain.device);
         virtual_swapchain.destroy();
     }
-    performer.remove_destroyed(done);
+    performer.remove_destroyed(recorded_call);
     Ok(())
 }
 
-pub(crate) fn images(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(leave) = done.leave.filter(|_| !done.has_failed()) else { return Ok(()) };
-    let Some(Call::GetSwapchainImagesKHR(call)) = Call::of(done.enter) else { return Ok(()) };
-    let swapchain = performer.swapchain(done, call.swapchain.0)?;
+pub(crate) fn images(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(leave) = recorded_call.leave.filter(|_| !recorded_call.has_failed()) else { return Ok(()) };
+    let Some(Call::GetSwapchainImagesKHR(call)) = Call::of(recorded_call.enter) else { return Ok(()) };
+    let swapchain = performer.swapchain(recorded_call, call.swapchain.0)?;
     performer.arena.clear();
     for (at, id) in output_ids(leave, &mut performer.arena).into_iter().enumerate() {
-        let image = swapchain.image(at).map_err(|it| performer.error(done, it))?;
-        performer.add_object(done, id, ReplayObject { handle: image.0, owner: swapchain.device.owner })?;
+        let image = swapchain.image(at).map_err(|it| performer.error(recorded_call, it))?;
+        performer.add_object(recorded_call, id, ReplayObject { handle: image.0, owner: swapchain.device.owner })?;
     }
     Ok(())
 }
 
-pub(crate) fn acquire(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    if done.leave.is_none() || !matches!(vk::Result(done.code()), vk::Result::SUCCESS | vk::Result::SUBOPTIMAL_KHR) {
+pub(crate) fn acquire(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if recorded_call.leave.is_none()
+        || !matches!(vk::Result(recorded_call.code()), vk::Result::SUCCESS | vk::Result::SUBOPTIMAL_KHR)
+    {
         return Ok(());
     }
-    let (semaphore, fence) = match Call::of(done.enter) {
+    let (semaphore, fence) = match Call::of(recorded_call.enter) {
         Some(Call::AcquireNextImageKHR(params)) => (params.semaphore.0, params.fence.0),
         Some(Call::AcquireNextImage2KHR(params)) => {
             params.p_acquire_info().map_or((0, 0), |it| (it.semaphore.0, it.fence.0))
         }
         _ => return Ok(()),
     };
-    let device = performer.device(done)?;
+    let device = performer.device(recorded_call)?;
     let recorded = semaphore;
-    let (semaphore, fence) = (performer.handle(done, semaphore)?, performer.handle(done, fence)?);
+    let (semaphore, fence) = (performer.handle(recorded_call, semaphore)?, performer.handle(recorded_call, fence)?);
     let semaphores = if semaphore == 0 { vec![] } else { vec![vk::Semaphore(semaphore)] };
     performer
         .submit_empty(&device, device.queue, (&[], &semaphores), vk::Fence(fence))
-        .map_err(|it| performer.error(done, it))?;
+        .map_err(|it| performer.error(recorded_call, it))?;
     match ObjectId::from_raw(recorded).filter(|_| device.shares_queues) {
         Some(id) => performer.note_semaphore_signal(id, 0),
         None => Ok(()),
     }
 }
 
-pub(crate) fn present(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
-    let Some(Call::QueuePresentKHR(call)) = Call::of(done.enter) else { return Ok(()) };
+pub(crate) fn present(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    let Some(Call::QueuePresentKHR(call)) = Call::of(recorded_call.enter) else { return Ok(()) };
     let Some(info) = call.p_present_info() else { return Ok(()) };
     let lost =
         [vk::Result::ERROR_DEVICE_LOST, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY, vk::Result::ERROR_OUT_OF_HOST_MEMORY];
-    if lost.contains(&vk::Result(done.code())) {
+    if lost.contains(&vk::Result(recorded_call.code())) {
         return Ok(());
     }
-    let device = performer.device(done)?;
-    let queue = vk::Queue(performer.handle(done, call.queue.0)?);
-    let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(done, it.0).map(vk::Semaphore));
+    let device = performer.device(recorded_call)?;
+    let queue = vk::Queue(performer.handle(recorded_call, call.queue.0)?);
+    let waits = info.p_wait_semaphores().iter().map(|it| performer.handle(recorded_call, it.0).map(vk::Semaphore));
     let waits = waits.collect::<Result<Vec<_>, _>>()?;
-    performer.submit_empty(&device, queue, (&waits, &[]), vk::Fence(0)).map_err(|it| performer.error(done, it))?;
+    performer
+        .submit_empty(&device, queue, (&waits, &[]), vk::Fence(0))
+        .map_err(|it| performer.error(recorded_call, it))?;
     let frame = performer.replay.clock.end_frame();
-    performer.show(done, &device, info)?;
+    performer.show(recorded_call, &device, info)?;
     if performer.replay.options.wants_frame(frame) {
         for (window, (swapchain, index)) in info.p_swapchains().iter().zip(info.p_image_indices()).enumerate() {
-            let swapchain = performer.swapchain(done, swapchain.0)?;
-            let image = swapchain.image(*index as usize).map_err(|it| performer.error(done, it))?;
-            performer.wait_queue_idle(done, &device, queue);
-            let picture = performer.read_image(&swapchain, image).map_err(|it| performer.error(done, it))?;
+            let swapchain = performer.swapchain(recorded_call, swapchain.0)?;
+            let image = swapchain.image(*index as usize).map_err(|it| performer.error(recorded_call, it))?;
+            performer.wait_queue_idle(recorded_call, &device, queue);
+            let picture = performer.read_image(&swapchain, image).map_err(|it| performer.error(recorded_call, it))?;
             performer.replay.options.report_frame(frame, window, picture);
         }
     }
     let fences = info.chained::<vk::SwapchainPresentFenceInfoKHR>();
     for fence in fences.map(|it| it.p_fences().to_vec()).unwrap_or_default() {
-        let fence = vk::Fence(performer.handle(done, fence.0)?);
-        performer.submit_empty(&device, queue, (&[], &[]), fence).map_err(|it| performer.error(done, it))?;
+        let fence = vk::Fence(performer.handle(recorded_call, fence.0)?);
+        performer.submit_empty(&device, queue, (&[], &[]), fence).map_err(|it| performer.error(recorded_call, it))?;
     }
     Ok(())
 }
@@ -286,7 +295,7 @@ impl Performer<'_> {
     /// The real swapchain for one of the trace, if frames are shown.
     fn create_real_swapchain(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         device: &Arc<ReplayDevice>,
         info: &vk::SwapchainCreateInfoKHR,
     ) -> Result<Option<RealSwapchain>, String> {
@@ -294,7 +303,7 @@ impl Performer<'_> {
         if options.frame_output == FrameOutput::Nothing || self.replay.is_plan() {
             return Ok(None);
         }
-        self.wait_device_idle(done, device);
+        self.wait_device_idle(recorded_call, device);
         swapchains.release_surface(info.surface);
         let id = ObjectId::from_raw(info.surface.0).unwrap_or(ObjectId::NULL);
         let known = lock(&swapchains.surfaces).get(&id).cloned();
@@ -316,31 +325,31 @@ impl Performer<'_> {
     /// Shows the images of a frame, if frames are shown.
     fn show(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         device: &ReplayDevice,
         info: View<'_, vk::PresentInfoKHR>,
     ) -> Result<(), ReplayError> {
         if self.replay.options.frame_output == FrameOutput::Nothing {
             return Ok(());
         }
-        let _waiting = self.begin_wait(done, "the window", WaitLimit::Unlimited);
+        let _waiting = self.begin_wait(recorded_call, "the window", WaitLimit::Unlimited);
         for (swapchain, index) in info.p_swapchains().iter().zip(info.p_image_indices()) {
-            let swapchain = self.swapchain(done, swapchain.0)?;
-            let image = swapchain.image(*index as usize).map_err(|it| self.error(done, it))?;
+            let swapchain = self.swapchain(recorded_call, swapchain.0)?;
+            let image = swapchain.image(*index as usize).map_err(|it| self.error(recorded_call, it))?;
             let queue_lock = self.replay.queue_lock(device.queue.0);
             let _guard = lock(&queue_lock);
             if let Some(screen) = &*lock(&swapchain.real) {
                 let shown = screen.show(image, swapchain.extent(), swapchain.format());
-                shown.map_err(|it| self.error(done, it))?;
+                shown.map_err(|it| self.error(recorded_call, it))?;
             }
         }
         Ok(())
     }
 
-    fn swapchain(&self, done: &RecordedCall<'_>, raw: u64) -> Result<Arc<VirtualSwapchain>, ReplayError> {
+    fn swapchain(&self, recorded_call: &RecordedCall<'_>, raw: u64) -> Result<Arc<VirtualSwapchain>, ReplayError> {
         let id = ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL);
         let found = self.replay.swapchains.find(id);
-        found.ok_or_else(|| self.error(done, format!("{id} does not exist at this point")))
+        found.ok_or_else(|| self.error(recorded_call, format!("{id} does not exist at this point")))
     }
 
     /// A submission without commands, which waits and signals.
@@ -366,14 +375,14 @@ impl Performer<'_> {
         check("a submission of ours", result)
     }
 
-    pub(crate) fn wait_queue_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice, queue: vk::Queue) {
-        let _waiting = self.begin_wait(done, "the device", WaitLimit::Unlimited);
+    pub(crate) fn wait_queue_idle(&self, recorded_call: &RecordedCall<'_>, device: &ReplayDevice, queue: vk::Queue) {
+        let _waiting = self.begin_wait(recorded_call, "the device", WaitLimit::Unlimited);
         let queue_lock = self.replay.queue_lock(queue.0);
         let _guard = lock(&queue_lock);
         driver!(device.functions, QueueWaitIdle, FnQueueWaitIdle(queue));
     }
 
-    fn wait_device_idle(&self, done: &RecordedCall<'_>, device: &ReplayDevice) {
-        self.wait_queue_idle(done, device, device.queue);
+    fn wait_device_idle(&self, recorded_call: &RecordedCall<'_>, device: &ReplayDevice) {
+        self.wait_queue_idle(recorded_call, device, device.queue);
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::call::perform::{Performer, RecordedCall};
 use crate::error::ReplayError;
 use crate::replay::{Replay, lock};
-use crate::schedule::positions::StallWatch;
+use crate::schedule::progress::StallWatch;
 
 /// All threads that wait for the device.
 #[derive(Default)]
@@ -45,14 +45,14 @@ impl<'a> Performer<'a> {
     /// Marks that the thread waits in a call, as long as the result exists.
     pub(crate) fn begin_wait(
         &self,
-        done: &RecordedCall<'_>,
+        recorded_call: &RecordedCall<'_>,
         what: &'static str,
         limit: WaitLimit,
     ) -> DeviceWaitGuard<'a> {
         let (replay, stream) = (self.replay, self.stream);
-        let (call, command) = (done.enter.call_number(), done.command().desc().name);
+        let (call, command) = (recorded_call.enter.call_number(), recorded_call.command().desc().name);
         lock(&replay.device_waits.0).push(DeviceWait { stream, call, command, what, limit });
-        DeviceWaitGuard { replay, stream, watch: replay.positions.watch(replay.options.patience) }
+        DeviceWaitGuard { replay, stream, watch: replay.progress.watch(replay.options.patience) }
     }
 }
 
@@ -81,7 +81,7 @@ impl Replay {
             format!("call {call} of thread {stream}, {command}, waits for {what}")
         };
         let all: Vec<String> = lock(&self.device_waits.0).iter().map(text).collect();
-        all.into_iter().chain(self.positions.describe_waits()).collect::<Vec<_>>().join(", ")
+        all.into_iter().chain(self.progress.describe_waits()).collect::<Vec<_>>().join(", ")
     }
 
     /// Whether a thread is in a wait that only the device can end.
@@ -105,9 +105,9 @@ impl<'a> HangDetector<'a> {
 
     /// Checks once, and reports at most once.
     pub(crate) fn check(&mut self) {
-        let Replay { positions, options, .. } = self.replay;
-        let seen = positions.total_progress();
-        let is_paused = positions.is_paused.load(Ordering::Relaxed);
+        let Replay { progress, options, .. } = self.replay;
+        let seen = progress.total_progress();
+        let is_paused = progress.is_paused.load(Ordering::Relaxed);
         if seen != self.seen || is_paused || !self.replay.is_blocked_in_driver() {
             (self.seen, self.since) = (seen, Instant::now());
         }

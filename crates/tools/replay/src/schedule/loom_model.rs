@@ -50,7 +50,7 @@ mod atomics {
     }
 }
 
-/// As `ThreadPositions::sleep` does it.
+/// As `ReplayProgress::sleep` does it.
 fn wait(own: &ProgressCounter, other: &ProgressCounter, until: u64) {
     own.flush_wakeups();
     while other.get() < until {

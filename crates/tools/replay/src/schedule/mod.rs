@@ -7,7 +7,7 @@ pub(crate) mod frame_clock;
 #[cfg(test)]
 pub(crate) mod loom_model;
 pub(crate) mod player;
-pub(crate) mod positions;
+pub(crate) mod progress;
 pub(crate) mod progress_counter;
 pub(crate) mod read_ahead;
 pub(crate) mod single_thread;

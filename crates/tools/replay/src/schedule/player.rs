@@ -33,7 +33,7 @@ pub(crate) struct StreamPlayer<'a> {
     calls: u64,
     write_comparison: WriteComparison,
     /// By index of a thread: the last call of it that is known to be complete.
-    known_positions: Vec<u64>,
+    known_progress: Vec<u64>,
     /// Buffers for reuse.
     spare: Vec<Vec<u64>>,
 }
@@ -43,13 +43,13 @@ impl<'a> StreamPlayer<'a> {
         StreamPlayer {
             performer: Performer::new(replay, stream),
             index,
-            counter: replay.positions.counter(index),
+            counter: replay.progress.counter(index),
             stream,
             open_calls: Vec::new(),
             throttle: ThreadThrottle::new(replay, stream, index),
             calls: 0,
             write_comparison: WriteComparison::default(),
-            known_positions: Vec::new(),
+            known_progress: Vec::new(),
             spare: Vec::new(),
         }
     }
@@ -58,7 +58,7 @@ impl<'a> StreamPlayer<'a> {
     pub(crate) fn play(mut self, mut reader: StreamReader<'_, '_>) -> Result<(), ReplayError> {
         let result = self.play_records(&mut reader);
         if result.is_err() {
-            self.performer.replay.positions.stop();
+            self.performer.replay.progress.stop();
         }
         self.end();
         result
@@ -81,7 +81,7 @@ impl<'a> StreamPlayer<'a> {
                 format!("call {} of thread {}, {name}, never returned, and was not made", head.call, self.stream);
             self.performer.replay.remark(text);
         }
-        self.performer.replay.positions.end(self.index);
+        self.performer.replay.progress.end(self.index);
     }
 
     fn play_records(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
@@ -89,7 +89,7 @@ impl<'a> StreamPlayer<'a> {
             if self.try_cached_call(record_mut.record)? {
                 continue;
             }
-            if self.performer.replay.positions.is_stopped() {
+            if self.performer.replay.progress.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
             self.play_words(record_mut.record, record_mut.time)?;
@@ -138,8 +138,8 @@ impl<'a> StreamPlayer<'a> {
         for word in &words[words.len() - edge_count as usize..] {
             self.wait_for_edge(call, OrderEdge::from_word(*word))?;
         }
-        if let Some(hold) = &mut self.throttle {
-            hold.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
+        if let Some(throttle) = &mut self.throttle {
+            throttle.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
         }
         let is_complete = match kind {
             beside::HOST_WRITE => self.write(words).map(|()| true)?,
@@ -157,13 +157,13 @@ impl<'a> StreamPlayer<'a> {
     /// Waits until a call of another thread is complete. A thread that is not in the file is not waited for.
     #[inline]
     fn wait_for_edge(&mut self, call: u64, edge: OrderEdge) -> Result<(), ReplayError> {
-        let positions = &self.performer.replay.positions;
-        let Some(other) = positions.index_of(edge.thread) else { return Ok(()) };
-        if self.known_positions.len() <= other {
-            self.known_positions.resize(other + 1, 0);
+        let progress = &self.performer.replay.progress;
+        let Some(other) = progress.index_of(edge.thread) else { return Ok(()) };
+        if self.known_progress.len() <= other {
+            self.known_progress.resize(other + 1, 0);
         }
-        if self.known_positions[other] < edge.call {
-            self.known_positions[other] = positions.wait(self.index, call, (other, edge.call))?;
+        if self.known_progress[other] < edge.call {
+            self.known_progress[other] = progress.wait(self.index, call, (other, edge.call))?;
         }
         Ok(())
     }
@@ -176,28 +176,28 @@ impl<'a> StreamPlayer<'a> {
     #[inline]
     fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
-        if let Some(row) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
-            if row.has_leave {
-                return self.open_call(row, words).map(|()| false);
+        if let Some(entry) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
+            if entry.has_leave {
+                return self.open_call(entry, words).map(|()| false);
             }
-            if let Some(straight) = row.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
+            if let Some(in_place_call) = entry.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
                 // A recorded command is quick, but sleeping threads should not wait long for their wake-up.
-                if self.calls.is_multiple_of(FLUSH_INTERVAL) || !straight.is_recorded {
-                    replay.positions.flush_wakeups(self.index);
+                if self.calls.is_multiple_of(FLUSH_INTERVAL) || !in_place_call.is_recorded {
+                    replay.progress.flush_wakeups(self.index);
                 }
-                match self.performer.call_in_place(straight, head, words) {
+                match self.performer.call_in_place(in_place_call, head, words) {
                     Ok(None) => {}
                     result => {
                         self.calls += 1;
-                        if straight.is_recorded && self.throttle.is_none() {
-                            self.performer.cache_call(straight);
+                        if in_place_call.is_recorded && self.throttle.is_none() {
+                            self.performer.cache_call(in_place_call);
                         }
                         return result.map(drop).or_else(|it| replay.skip_call(it)).map(|()| true);
                     }
                 }
             }
         }
-        replay.positions.flush_wakeups(self.index);
+        replay.progress.flush_wakeups(self.index);
         let record = check(words).map_err(|it| self.record_error(it.to_string()))?;
         self.calls += 1;
         self.performer.perform(&RecordedCall { enter: record, leave: None })?;
@@ -205,9 +205,9 @@ impl<'a> StreamPlayer<'a> {
     }
 
     /// Keeps a call until its outputs are known.
-    fn open_call(&mut self, row: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
+    fn open_call(&mut self, entry: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
         // Records of commands with an in-place function are checked when they are performed.
-        if row.in_place.is_none() {
+        if entry.in_place.is_none() {
             check(words).map_err(|it| self.record_error(it.to_string()))?;
         }
         let mut kept = self.spare.pop().unwrap_or_default();
@@ -229,7 +229,7 @@ impl<'a> StreamPlayer<'a> {
             return Err(self.record_error(format!("the end of call {call} has another command than its beginning")));
         }
         self.calls += 1;
-        self.performer.replay.positions.flush_wakeups(self.index);
+        self.performer.replay.progress.flush_wakeups(self.index);
         let result = self.complete_call(head, &mut enter, words);
         self.spare.push(enter);
         result
@@ -237,15 +237,15 @@ impl<'a> StreamPlayer<'a> {
 
     /// Performs a call whose parameters and outputs are known.
     fn complete_call(&mut self, head: RecordHeader, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
-        let straight = self.performer.replay.handlers.get(head.command).and_then(|it| it.in_place.as_ref());
-        if let Some((straight, code)) =
-            straight.zip(only_code(head, leave)).filter(|it| it.0.is_unchanged(self.performer.replay))
+        let in_place_call = self.performer.replay.handlers.get(head.command).and_then(|it| it.in_place.as_ref());
+        if let Some((in_place_call, code)) =
+            in_place_call.zip(only_code(head, leave)).filter(|it| it.0.is_unchanged(self.performer.replay))
         {
             let begun = (enter[0], enter[1]);
             if code < 0 {
                 return check(enter).map(drop).map_err(|it| self.record_error(it.to_string()));
             }
-            let result = match self.performer.call_in_place(straight, begun, enter) {
+            let result = match self.performer.call_in_place(in_place_call, begun, enter) {
                 Ok(result) => result.map(|it| self.performer.expect_success(begun, it)),
                 Err(error) => Some(Err(error)),
             };
@@ -255,7 +255,7 @@ impl<'a> StreamPlayer<'a> {
         }
         let leave = check(leave).map_err(|it| self.record_error(it.to_string()))?;
         // Checked at the begin of the call, or not yet.
-        let enter = match straight {
+        let enter = match in_place_call {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
             None => from_trusted(enter)
                 .ok_or_else(|| self.record_error(format!("the record of call {} is invalid", head.call)))?,

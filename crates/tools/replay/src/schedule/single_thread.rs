@@ -32,7 +32,7 @@ pub(crate) fn play_streams(replay: &Replay, parts: &mut [ScheduledStream<'_, '_,
             }
             let goes_on = match reader.peek()? {
                 Some(NextRecord { time, mut edges, .. }) => {
-                    (time < until || player.is_in_call()) && edges.all(|it| replay.positions.is_complete(it))
+                    (time < until || player.is_in_call()) && edges.all(|it| replay.progress.is_complete(it))
                 }
                 None => false,
             };
@@ -62,7 +62,7 @@ fn next_stream(
             part.player.end();
             continue;
         };
-        if !edges.all(|it| replay.positions.is_complete(it)) {
+        if !edges.all(|it| replay.progress.is_complete(it)) {
             until = until.min(time);
             continue;
         }
@@ -86,7 +86,7 @@ fn next_stream(
 
 fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<bool, ReplayError> {
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
-        if part.reader.peek()?.is_some_and(|mut it| it.edges.all(|it| replay.positions.is_complete(it))) {
+        if part.reader.peek()?.is_some_and(|mut it| it.edges.all(|it| replay.progress.is_complete(it))) {
             return Ok(true);
         }
     }
@@ -98,7 +98,7 @@ fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>])
     let mut texts = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
         if let Some(NextRecord { call, mut edges, .. }) = part.reader.peek()?
-            && let Some(order_edge) = edges.find(|it| !replay.positions.is_complete(*it))
+            && let Some(order_edge) = edges.find(|it| !replay.progress.is_complete(*it))
         {
             let OrderEdge { thread, call: until } = order_edge;
             texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));

@@ -67,7 +67,7 @@ impl<'a> ThreadThrottle<'a> {
         if self.pause == Some(head.call) && head.kind == RecordPhase::Enter as u8 {
             self.pause = None;
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
-            let is_paused = &self.replay.positions.is_paused;
+            let is_paused = &self.replay.progress.is_paused;
             is_paused.store(true, Ordering::Relaxed);
             self.replay.options.report_pause(&PausedCall { stream: self.stream, call: head.call, command });
             is_paused.store(false, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl<'a> ThreadThrottle<'a> {
             if left.is_zero() {
                 return Ok(());
             }
-            if self.replay.positions.is_stopped() {
+            if self.replay.progress.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
             std::thread::sleep(left.min(SLICE));

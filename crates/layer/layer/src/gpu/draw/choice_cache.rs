@@ -204,11 +204,11 @@ mod tests {
         ];
         all.extend((0..SLOTS_MAX as u64 / 4).map(|it| bound(&layout, 0, &[(&[it + 100], &[])])));
         let mut choices = ChoiceCache::default();
-        for (number, point) in (0..).zip(&all) {
-            assert_eq!(choices.find(point, 3), None);
-            assert_eq!(choices.add(point, 3, choice(number)), number);
-            assert_eq!(choices.find(point, 3), Some(number));
-            assert_eq!(choices.find(point, 4), None, "something was written into sets");
+        for (number, bind_point) in (0..).zip(&all) {
+            assert_eq!(choices.find(bind_point, 3), None);
+            assert_eq!(choices.add(bind_point, 3, choice(number)), number);
+            assert_eq!(choices.find(bind_point, 3), Some(number));
+            assert_eq!(choices.find(bind_point, 4), None, "something was written into sets");
         }
         let found = |choices: &ChoiceCache| (0..).zip(&all).filter(|it| choices.find(it.1, 3) == Some(it.0)).count();
         assert!(found(&choices) > all.len() / 2, "few have the same slot as others");

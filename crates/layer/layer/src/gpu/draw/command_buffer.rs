@@ -201,8 +201,8 @@ pub(crate) const BIND_POINTS: [PipelineBindPoint; 3] =
     [PipelineBindPoint::GRAPHICS, PipelineBindPoint::COMPUTE, PipelineBindPoint::RAY_TRACING_KHR];
 
 /// The index of the state of a bind point; none for bind points without checks.
-pub(crate) fn bind_point_index(point: PipelineBindPoint) -> Option<usize> {
-    BIND_POINTS.iter().position(|it| *it == point)
+pub(crate) fn bind_point_index(bind_point: PipelineBindPoint) -> Option<usize> {
+    BIND_POINTS.iter().position(|it| *it == bind_point)
 }
 
 impl CommandBufferState {
@@ -222,17 +222,17 @@ impl CommandBufferState {
 
     pub(crate) fn bind_pipeline(
         &mut self,
-        point: usize,
+        bind_point: usize,
         handle: Pipeline,
         pipeline: Option<Arc<InstrumentedPipeline>>,
     ) {
-        let point = &mut self.bind_points[point];
-        (point.pipeline, point.driver_pipeline, point.chosen) = (pipeline, handle, None);
-        point.shader_objects = BoundShaders::default();
+        let bind_point = &mut self.bind_points[bind_point];
+        (bind_point.pipeline, bind_point.driver_pipeline, bind_point.chosen) = (pipeline, handle, None);
+        bind_point.shader_objects = BoundShaders::default();
     }
 
-    pub(crate) fn bind_sets(&mut self, point: usize, bind: BoundSets) {
-        self.bind_points[point].bind(bind);
+    pub(crate) fn bind_sets(&mut self, bind_point: usize, bind: BoundSets) {
+        self.bind_points[bind_point].bind(bind);
     }
 
     /// Records that a call has bound sets. Returns false if its layout is not that of the call before. A layout is not
@@ -273,34 +273,34 @@ impl CommandBufferState {
         layout: &Arc<PipelineLayoutState>,
         sets_call: &BindSetsCall<'_>,
     ) {
-        for point in points {
-            let point = &mut self.bind_points[point];
-            if !point.replace_last_sets(layout, sets_call) {
+        for bind_point in points {
+            let bind_point = &mut self.bind_points[bind_point];
+            if !bind_point.replace_last_sets(layout, sets_call) {
                 let sets = sets_call.sets.iter().map(|it| it.0).collect();
-                point.bind(BoundSets::new(layout, sets_call.first, sets, sets_call.offsets.to_vec()));
+                bind_point.bind(BoundSets::new(layout, sets_call.first, sets, sets_call.offsets.to_vec()));
             }
         }
     }
 
     /// The call that bound a set last.
-    pub(crate) fn last_bind_of_set(&self, point: usize, set: usize) -> Option<&BoundSets> {
-        self.bind_points[point].binds.iter().rev().find(|it| it.set_range().contains(&set))
+    pub(crate) fn last_bind_of_set(&self, bind_point: usize, set: usize) -> Option<&BoundSets> {
+        self.bind_points[bind_point].binds.iter().rev().find(|it| it.set_range().contains(&set))
     }
 
     /// Binds a shader object instead of a pipeline.
-    pub(crate) fn bind_shader_object(&mut self, point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
-        let point = &mut self.bind_points[point];
-        (point.pipeline, point.driver_pipeline, point.chosen) = (None, Pipeline::default(), None);
-        point.shader_objects.bind(stage, shader);
+    pub(crate) fn bind_shader_object(&mut self, bind_point: usize, stage: ShaderStageFlags, shader: ShaderEXT) {
+        let bind_point = &mut self.bind_points[bind_point];
+        (bind_point.pipeline, bind_point.driver_pipeline, bind_point.chosen) = (None, Pipeline::default(), None);
+        bind_point.shader_objects.bind(stage, shader);
     }
 
-    pub(crate) fn shader_objects(&mut self, point: usize) -> &mut BoundShaders {
-        &mut self.bind_points[point].shader_objects
+    pub(crate) fn shader_objects(&mut self, bind_point: usize) -> &mut BoundShaders {
+        &mut self.bind_points[bind_point].shader_objects
     }
 
     /// Sets the pipeline that the bound shader objects make up.
-    pub(crate) fn set_pipeline(&mut self, point: usize, pipeline: Option<Arc<InstrumentedPipeline>>) {
-        self.bind_points[point].pipeline = pipeline;
+    pub(crate) fn set_pipeline(&mut self, bind_point: usize, pipeline: Option<Arc<InstrumentedPipeline>>) {
+        self.bind_points[bind_point].pipeline = pipeline;
     }
 
     /// Executing secondary command buffers unbinds everything.
@@ -317,8 +317,11 @@ impl CommandBufferState {
             return None;
         }
         let all = BIND_POINTS.iter().zip(&self.bind_points);
-        let binds = all.flat_map(|(point, all)| all.binds.iter().map(move |it| (*point, it)));
-        let sets = binds.filter(|it| it.1.is_in_descriptor_buffers()).map(|(point, it)| (point, it.clone())).collect();
+        let binds = all.flat_map(|(bind_point, all)| all.binds.iter().map(move |it| (*bind_point, it)));
+        let sets = binds
+            .filter(|it| it.1.is_in_descriptor_buffers())
+            .map(|(bind_point, it)| (bind_point, it.clone()))
+            .collect();
         Some(Box::new(DescriptorBufferBindings { buffers: self.descriptor_buffers.clone(), sets }))
     }
 

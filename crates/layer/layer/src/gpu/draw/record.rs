@@ -1,14 +1,13 @@
 //! Draws and dispatches as they are recorded: shaders get their tables, and disturbed state is restored.
 //!
-//! Each draw has 256 words for records (more with prints), a root table, and a table of descriptors, which draws with
-//! the same sets share. If binding our set could disturb what the application bound with another layout, that is bound
-//! or pushed again behind the draw, and the offsets of descriptor buffers are set again. The same holds for push
-//! constants.
+//! Each draw has 256 words for fault records (more with prints), a root table with the addresses of all tables, and a
+//! descriptor table, which draws with the same sets share. Binding our descriptor set may disturb sets that the
+//! application bound with another layout. These are bound or pushed again after the draw, and the offsets of descriptor
+//! buffers are set again. Push constants are restored in the same way.
 //!
-//! This runs for every draw, on the thread of the application: if the same was bound before, nothing is allocated and
-//! no lock is taken.
-//! A third of what a dispatch then costs on lavapipe is `vkCmdPushConstants` of the driver, which every draw needs: a
-//! fault record names its draw.
+//! This runs for every draw, on the thread of the application. If the application binds nothing new, the code allocates
+//! nothing and takes no lock. Every draw needs a `vkCmdPushConstants`, because a fault record names its draw; on lavapipe
+//! that is a third of the cost of a dispatch.
 //!
 //! All callers are hooks of a command that is recorded into the command buffer. So it is being recorded
 //! (VUID-vkCmdDraw-commandBuffer-recording, and the same of the other commands), and host access to it is externally
@@ -69,34 +68,34 @@ impl DeviceChecks {
 
     /// Gives a draw or dispatch its tables, before it is recorded. Returns what must be restored after it.
     #[inline(never)]
-    pub(crate) fn before_draw(&self, handle: CommandBuffer, point: usize, command: Command) -> StateToRestore {
+    pub(crate) fn before_draw(&self, handle: CommandBuffer, bind_point: usize, command: Command) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
         let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
-        self.record_draw(&mut commands, handle, point, command)
+        self.record_draw(&mut commands, handle, bind_point, command)
     }
 
     /// Gives a draw or dispatch with our code permissive tables, after the layer was disabled. Returns what must be
     /// restored after it. Uses only the current bindings, and no earlier choice.
     #[cold]
-    pub(crate) fn record_permissive_draw(&self, handle: CommandBuffer, point: usize) -> StateToRestore {
+    pub(crate) fn record_permissive_draw(&self, handle: CommandBuffer, bind_point: usize) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
         let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
-        if commands.bind_points[point].shader_objects.is_changed() {
-            self.resolve_shader_objects(&mut commands, handle, point);
+        if commands.bind_points[bind_point].shader_objects.is_changed() {
+            self.resolve_shader_objects(&mut commands, handle, bind_point);
         }
-        commands.bind_points[point].chosen = None;
-        let Some(first) = commands.bind_points[point].pipeline.as_ref().map(|it| Arc::clone(&it.first)) else {
+        commands.bind_points[bind_point].chosen = None;
+        let Some(first) = commands.bind_points[bind_point].pipeline.as_ref().map(|it| Arc::clone(&it.first)) else {
             return StateToRestore::default();
         };
-        self.bind_variant(&mut commands, handle, point, &first);
+        self.bind_variant(&mut commands, handle, bind_point, &first);
         first.fixed_tables.iter().for_each(|it| it.make_permissive(self.permissive_addresses));
         if first.fixed_tables.is_empty() && !first.stages.is_empty() {
             let recorded = self.record_variant(&mut commands, &first);
-            self.provide_permissive_tables(&mut commands, handle, point, &recorded);
+            self.provide_permissive_tables(&mut commands, handle, bind_point, &recorded);
         }
         let binds_set = first.root_binding == RootBinding::DescriptorSet && !first.stages.is_empty();
-        let is_disturbing = binds_set && commands.bind_points[point].is_disturbed_by(&first.layout);
-        self.state_to_restore(&mut commands, point, (binds_set, is_disturbing))
+        let is_disturbing = binds_set && commands.bind_points[bind_point].is_disturbed_by(&first.layout);
+        self.state_to_restore(&mut commands, bind_point, (binds_set, is_disturbing))
     }
 
     /// Makes tables of command buffers that are about to be submitted permissive, after the layer was disabled. The
@@ -120,19 +119,19 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         command: Command,
     ) -> StateToRestore {
         let (number, launch) = (commands.draw_count, commands.launches);
         (commands.draw_count, commands.launches) = (number + 1, launch + 1);
-        if commands.bind_points[point].shader_objects.is_changed() {
-            self.resolve_shader_objects(commands, handle, point);
+        if commands.bind_points[bind_point].shader_objects.is_changed() {
+            self.resolve_shader_objects(commands, handle, bind_point);
         }
-        if commands.bind_points[point].pipeline.is_none() {
+        if commands.bind_points[bind_point].pipeline.is_none() {
             return StateToRestore::default();
         }
-        let known = commands.bind_points[point].chosen;
-        let Some(choice) = known.or_else(|| self.choose_variant(commands, point)) else {
+        let known = commands.bind_points[bind_point].chosen;
+        let Some(choice) = known.or_else(|| self.choose_variant(commands, bind_point)) else {
             return StateToRestore::default();
         };
         // Taken out, because the rest of the command buffer changes meanwhile.
@@ -143,7 +142,7 @@ impl DeviceChecks {
         let after = self.record_variant_draw(
             commands,
             handle,
-            point,
+            bind_point,
             DrawCommand { number, launch: Some(launch), command },
             (recorded, chosen),
         );
@@ -156,12 +155,12 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         draw: DrawCommand,
         (recorded, chosen): (&RecordedVariant, &mut DrawChoice),
     ) -> StateToRestore {
-        self.bind_variant(commands, handle, point, &recorded.variant);
-        if let Some(place) = self.provide_tables(commands, handle, point, (recorded, chosen)) {
+        self.bind_variant(commands, handle, bind_point, &recorded.variant);
+        if let Some(place) = self.provide_tables(commands, handle, bind_point, (recorded, chosen)) {
             commands.add_draw(draw, recorded.number, place);
         }
         for fixed in &recorded.variant.fixed_tables {
@@ -170,7 +169,7 @@ impl DeviceChecks {
         }
         let binds_set =
             recorded.variant.root_binding == RootBinding::DescriptorSet && !recorded.variant.stages.is_empty();
-        self.state_to_restore(commands, point, (binds_set, chosen.is_disturbing))
+        self.state_to_restore(commands, bind_point, (binds_set, chosen.is_disturbing))
     }
 
     /// Prepares commands that name pipelines by handle: they run the variant with the application's handle. If they are
@@ -178,15 +177,15 @@ impl DeviceChecks {
     pub(crate) fn before_generated(
         &self,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         command: Command,
         is_fixed: bool,
     ) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
         let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
-        let after = self.record_generated(&mut commands, handle, point, (command, is_fixed));
+        let after = self.record_generated(&mut commands, handle, bind_point, (command, is_fixed));
         // The next draw makes a new choice.
-        commands.bind_points[point].chosen = None;
+        commands.bind_points[bind_point].chosen = None;
         after
     }
 
@@ -194,22 +193,22 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         (command, is_fixed): (Command, bool),
     ) -> StateToRestore {
         let number = commands.draw_count;
         commands.draw_count += 1;
-        if commands.bind_points[point].shader_objects.is_changed() {
-            self.resolve_shader_objects(commands, handle, point);
+        if commands.bind_points[bind_point].shader_objects.is_changed() {
+            self.resolve_shader_objects(commands, handle, bind_point);
         }
-        let Some(mut chosen) = self.choose_application_variant(commands, point, is_fixed) else {
+        let Some(mut chosen) = self.choose_application_variant(commands, bind_point, is_fixed) else {
             return StateToRestore::default();
         };
         let recorded = commands.recorded_variants[chosen.variant_index as usize].clone();
         self.record_variant_draw(
             commands,
             handle,
-            point,
+            bind_point,
             DrawCommand { number, launch: None, command },
             (&recorded, &mut chosen),
         )
@@ -221,19 +220,19 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         variant: &PipelineVariant,
     ) {
         if let Some(objects) = &variant.shader_objects {
-            return self.bind_shader_objects(commands, handle, point, objects.bound());
+            return self.bind_shader_objects(commands, handle, bind_point, objects.bound());
         }
-        let bound = &mut commands.bind_points[point].driver_pipeline;
+        let bound = &mut commands.bind_points[bind_point].driver_pipeline;
         if *bound != variant.handle
             && let Some(bind) = self.next.cmd_bind_pipeline
         {
             // SAFETY: the command buffer is being recorded, as the module says. The pipeline differs from the one that
             // the application bound in its shaders alone, and is destroyed with that.
-            unsafe { bind(handle, BIND_POINTS[point], variant.handle) };
+            unsafe { bind(handle, BIND_POINTS[bind_point], variant.handle) };
             *bound = variant.handle;
         }
     }
@@ -245,7 +244,7 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         (recorded, chosen): (&RecordedVariant, &mut DrawChoice),
     ) -> Option<DrawRecordArea> {
         let variant = &recorded.variant;
@@ -255,7 +254,7 @@ impl DeviceChecks {
         match (chosen.table, variant.root_binding) {
             (Some(table), RootBinding::DescriptorSet) => {
                 if let Some((records, set)) = self.or_stop_checking(self.allocate_draw_set(commands, recorded, table)) {
-                    self.bind_reserved_set(handle, point, variant, set);
+                    self.bind_reserved_set(handle, bind_point, variant, set);
                     return Some(DrawRecordArea { memory: DrawMemory::Records, records, touch_words: 0 });
                 }
             }
@@ -273,7 +272,7 @@ impl DeviceChecks {
             (None, _) => {}
         }
         chosen.table = None;
-        self.provide_permissive_tables(commands, handle, point, recorded);
+        self.provide_permissive_tables(commands, handle, bind_point, recorded);
         None
     }
 
@@ -283,12 +282,12 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         recorded: &RecordedVariant,
     ) {
         match recorded.variant.permissive_tables {
             Some(PermissiveTables::Root(root)) => self.push_root(commands, handle, recorded, root),
-            Some(PermissiveTables::Set(set)) => self.bind_reserved_set(handle, point, &recorded.variant, set),
+            Some(PermissiveTables::Set(set)) => self.bind_reserved_set(handle, bind_point, &recorded.variant, set),
             None => {}
         }
     }
@@ -357,13 +356,19 @@ impl DeviceChecks {
         commands.push_constants.disturb(&recorded.variant.layout);
     }
 
-    fn bind_reserved_set(&self, handle: CommandBuffer, point: usize, variant: &PipelineVariant, set: DescriptorSet) {
+    fn bind_reserved_set(
+        &self,
+        handle: CommandBuffer,
+        bind_point: usize,
+        variant: &PipelineVariant,
+        set: DescriptorSet,
+    ) {
         let (Some(bind), Some(layout)) = (self.next.cmd_bind_descriptor_sets, variant.layout.own_handle) else {
             return;
         };
         // SAFETY: the command buffer is being recorded, as the module says. The layout is ours and has our set at this
         // number; the set is of the command buffer, or of the pipeline, and stays as long as that.
-        unsafe { bind(handle, BIND_POINTS[point], layout, self.reserved_set, 1, Ptr::to(&set), 0, Ptr::NULL) };
+        unsafe { bind(handle, BIND_POINTS[bind_point], layout, self.reserved_set, 1, Ptr::to(&set), 0, Ptr::NULL) };
     }
 
     /// The state that must be restored after a set of ours was bound and disturbed others.
@@ -371,7 +376,7 @@ impl DeviceChecks {
     fn state_to_restore(
         &self,
         commands: &mut CommandBufferState,
-        point: usize,
+        bind_point: usize,
         (binds_set, is_disturbing): (bool, bool),
     ) -> StateToRestore {
         let mut after = StateToRestore::default();
@@ -379,7 +384,7 @@ impl DeviceChecks {
             after.descriptor_buffers = commands.descriptor_buffer_bindings();
         }
         if is_disturbing {
-            let binds = commands.bind_points[point].binds.iter();
+            let binds = commands.bind_points[bind_point].binds.iter();
             after.binds = binds.filter(|it| it.can_be_rebound()).cloned().collect();
         }
         if commands.push_constants.is_disturbed() {
@@ -391,13 +396,13 @@ impl DeviceChecks {
 
     /// Restores the application's compute state.
     pub(crate) fn rebind_compute(&self, handle: CommandBuffer, commands: &CommandBufferState) {
-        let point = &commands.bind_points[1];
-        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| point.driver_pipeline.0 != 0) {
+        let bind_point = &commands.bind_points[1];
+        if let Some(bind) = self.next.cmd_bind_pipeline.filter(|_| bind_point.driver_pipeline.0 != 0) {
             // SAFETY: the command buffer is being recorded, as the module says. It is the pipeline that is bound for
             // compute by the application, or a variant of it, and must be alive when the command buffer is submitted.
-            unsafe { bind(handle, BIND_POINTS[1], point.driver_pipeline) };
+            unsafe { bind(handle, BIND_POINTS[1], bind_point.driver_pipeline) };
         }
-        let binds = point.binds.iter().filter(|it| it.can_be_rebound()).cloned().collect();
+        let binds = bind_point.binds.iter().filter(|it| it.can_be_rebound()).cloned().collect();
         let (pushed, in_buffers) =
             (Some(Box::new(commands.push_constants.clone())), commands.descriptor_buffer_bindings());
         self.restore_state(
@@ -408,7 +413,7 @@ impl DeviceChecks {
     }
 
     /// Restores the application's state.
-    pub(crate) fn restore_state(&self, handle: CommandBuffer, point: usize, after: &StateToRestore) {
+    pub(crate) fn restore_state(&self, handle: CommandBuffer, bind_point: usize, after: &StateToRestore) {
         if let Some(push) = self.next.cmd_push_constants {
             after.push_constants.iter().for_each(|it| it.repush(handle, push));
         }
@@ -424,7 +429,9 @@ impl DeviceChecks {
             let (sets, offsets) = (Ptr::to_slice(&sets), Ptr::to_slice(&bound_sets.offsets));
             // SAFETY: the command buffer is being recorded, as the module says. The application bound these sets
             // itself, with these offsets and this layout or one that ours stands in for; the lists outlive the call.
-            unsafe { bind(handle, BIND_POINTS[point], layout, bound_sets.first, count, sets, offset_count, offsets) };
+            unsafe {
+                bind(handle, BIND_POINTS[bind_point], layout, bound_sets.first, count, sets, offset_count, offsets)
+            };
         }
         after.descriptor_buffers.iter().for_each(|it| self.rebind_descriptor_buffers(handle, it));
     }

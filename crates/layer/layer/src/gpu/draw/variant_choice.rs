@@ -1,17 +1,20 @@
-//! Chooses what a draw is recorded with: the variant of its pipeline, and the descriptor table.
+//! Chooses the variant of the pipeline and the descriptor table with which a draw is recorded.
 //!
-//! [`DeviceChecks::choose_variant`] looks into the [`ChoiceCache`](super::choice_cache::ChoiceCache) of the command
-//! buffer first. If what is bound has no entry there, it chooses in these steps, and adds an entry:
+//! [`DeviceChecks::choose_variant`] first asks the [`ChoiceCache`](super::choice_cache::ChoiceCache) of the command
+//! buffer. If the cache has no entry for the pipeline and the sets that are bound, it chooses in these steps, and adds an
+//! entry:
 //!
-//! 1. Take the best variant of the pipeline.
+//! 1. Take the best variant of the pipeline (`variants`).
 //! 2. Write the descriptor table, from the descriptor sets that are bound.
-//! 3. If the variant expects more than is bound, take a variant without expectations.
-//! 4. Put the table where the shaders find it. If that is a descriptor set of ours, binding it may disturb sets of the
-//!    application, because the layouts are not compatible (`descriptorsets-compatibility`): `is_disturbing`.
+//! 3. If less is bound than the variant requires, take a variant without requirements.
+//! 4. Copy the table to memory that the shaders can read. If the shaders find it through a descriptor set of ours,
+//!    binding that set may disturb sets of the application, because the layouts are not compatible
+//!    (`descriptorsets-compatibility`): `is_disturbing`.
 //!
 //! Shaders in a protected command buffer may only write to protected memory (`memory-protected-access-rules`), so they
-//! cannot write fault records. They get permissive tables, and are not checked. Fixed tables (`FixedTables`) belong to
-//! the variant and cannot be replaced.
+//! cannot write fault records. They get permissive tables, and are not checked. A variant with fixed tables
+//! (`FixedTables`) shares these among all its draws. Permissive tables cannot replace them; a choice extends them to the
+//! sets that are bound now.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,42 +33,41 @@ use crate::gpu::resource::descriptor_sets;
 pub(crate) struct BestVariant {
     /// The address of the pipeline's state.
     pipeline: usize,
-    /// The version of all choices, as in [`ChoiceCache`](super::choice_cache::ChoiceCache): it changes when a variant is
-    /// built, which may be better.
+    /// The value of `DeviceChecks::sets_version` at the choice. It changes when a variant is built, which may be better.
     sets_version: u64,
     variant_index: u32,
 }
 
 impl DeviceChecks {
-    /// Chooses for the following draws, and returns the index of the entry in the cache.
+    /// Makes the choice for all draws until something else is bound. Returns the index of its entry in the cache.
     #[inline(always)]
-    pub(crate) fn choose_variant(&self, commands: &mut CommandBufferState, point: usize) -> Option<u32> {
+    pub(crate) fn choose_variant(&self, commands: &mut CommandBufferState, bind_point: usize) -> Option<u32> {
         let sets_version = self.sets_version.load(Ordering::Acquire);
-        let known = commands.choices.find(&commands.bind_points[point], sets_version);
+        let known = commands.choices.find(&commands.bind_points[bind_point], sets_version);
         let known = known.filter(|_| !self.is_choice_cache_disabled);
-        let index = known.or_else(|| self.choose_uncached(commands, point, sets_version));
-        commands.bind_points[point].chosen = index.filter(|_| !self.is_choice_cache_disabled);
+        let index = known.or_else(|| self.choose_uncached(commands, bind_point, sets_version));
+        commands.bind_points[bind_point].chosen = index.filter(|_| !self.is_choice_cache_disabled);
         index
     }
 
     #[inline(never)]
-    fn choose_uncached(&self, commands: &mut CommandBufferState, point: usize, sets_version: u64) -> Option<u32> {
-        let best = self.best_variant_index(commands, point, sets_version)?;
+    fn choose_uncached(&self, commands: &mut CommandBufferState, bind_point: usize, sets_version: u64) -> Option<u32> {
+        let best = self.best_variant_index(commands, bind_point, sets_version)?;
         let mut table = std::mem::take(&mut commands.scratch_words);
-        let (bound, variant) = (&commands.bind_points[point], &commands.recorded_variants[best as usize].variant);
+        let (bound, variant) = (&commands.bind_points[bind_point], &commands.recorded_variants[best as usize].variant);
         descriptor_sets::write_descriptor_table(&mut table, &variant.layout, &self.state().sets, |it| bound.set(it));
-        let fitting = self.fitting_variant_index(commands, point, best, &table);
+        let fitting = self.fitting_variant_index(commands, bind_point, best, &table);
         let variant_index = fitting.unwrap_or(best);
         let variant = &commands.recorded_variants[variant_index as usize].variant;
         variant.fixed_tables.iter().for_each(|it| it.widen(&table));
         let is_exempt = variant.stages.is_empty() || self.has_failed() || self.warn_if_protected(commands, variant);
         let is_disturbing = variant.root_binding == RootBinding::DescriptorSet
             && !variant.stages.is_empty()
-            && commands.bind_points[point].is_disturbed_by(&variant.layout);
+            && commands.bind_points[bind_point].is_disturbed_by(&variant.layout);
         let region = match fitting.is_some() && !is_exempt {
             true => {
                 let words = (&mut table, sets_version);
-                self.or_stop_checking(self.place_descriptor_table(commands, point, variant_index, words))
+                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, words))
             }
             false => None,
         };
@@ -75,12 +77,17 @@ impl DeviceChecks {
             commands.bind_points.iter_mut().for_each(|it| it.chosen = None);
         }
         let choice = DrawChoice { variant_index, is_disturbing, table: region };
-        Some(commands.choices.add(&commands.bind_points[point], sets_version, choice))
+        Some(commands.choices.add(&commands.bind_points[bind_point], sets_version, choice))
     }
 
     /// The best variant of the bound pipeline, whatever else is bound.
-    fn best_variant_index(&self, commands: &mut CommandBufferState, point: usize, sets_version: u64) -> Option<u32> {
-        let pipeline = commands.bind_points[point].pipeline.as_ref()?;
+    fn best_variant_index(
+        &self,
+        commands: &mut CommandBufferState,
+        bind_point: usize,
+        sets_version: u64,
+    ) -> Option<u32> {
+        let pipeline = commands.bind_points[bind_point].pipeline.as_ref()?;
         let address = Arc::as_ptr(pipeline).addr();
         let is_known = |it: &BestVariant| it.pipeline == address && it.sets_version == sets_version;
         if let Some(known) = commands.best_variant.filter(|it| is_known(it) && !self.is_choice_cache_disabled) {
@@ -92,11 +99,12 @@ impl DeviceChecks {
         Some(variant_index)
     }
 
-    /// The best variant, or one without expectations if more is expected than is bound. None if that cannot be built.
+    /// The best variant, or a variant without requirements if less is bound than the best one requires. None if that
+    /// cannot be built.
     fn fitting_variant_index(
         &self,
         commands: &mut CommandBufferState,
-        point: usize,
+        bind_point: usize,
         best: u32,
         table: &[u32],
     ) -> Option<u32> {
@@ -104,12 +112,12 @@ impl DeviceChecks {
         if variant.is_fit_for(table) {
             return Some(best);
         }
-        let (pipeline, variant) = (commands.bind_points[point].pipeline.clone()?, Arc::clone(variant));
+        let (pipeline, variant) = (commands.bind_points[bind_point].pipeline.clone()?, Arc::clone(variant));
         let fitting = self.variant_for_table(&pipeline, &variant, table)?;
         Some(self.recorded_variant_index(commands, &fitting))
     }
 
-    /// Whether the command buffer is protected. Its shaders cannot write to our memory, so nothing is checked.
+    /// Returns whether the command buffer is protected, and warns that its shaders are not checked.
     fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) -> bool {
         if commands.is_protected && !variant.stages.is_empty() {
             self.warn_unchecked(
@@ -124,13 +132,13 @@ impl DeviceChecks {
     pub(crate) fn choose_application_variant(
         &self,
         commands: &mut CommandBufferState,
-        point: usize,
+        bind_point: usize,
         is_fixed: bool,
     ) -> Option<DrawChoice> {
-        let first = commands.bind_points[point].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
+        let first = commands.bind_points[bind_point].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
         let variant_index = self.recorded_variant_index(commands, &first);
         let (bound, variant) =
-            (&commands.bind_points[point], &commands.recorded_variants[variant_index as usize].variant);
+            (&commands.bind_points[bind_point], &commands.recorded_variants[variant_index as usize].variant);
         let sets_version = self.sets_version.load(Ordering::Acquire);
         let mut table = descriptor_sets::descriptor_table(&variant.layout, &self.state().sets, |it| bound.set(it));
         if is_fixed && !variant.stages.is_empty() {
@@ -146,7 +154,7 @@ impl DeviceChecks {
         let region = match is_checked {
             true => {
                 let words = (&mut table, sets_version);
-                self.or_stop_checking(self.place_descriptor_table(commands, point, variant_index, words))
+                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, words))
             }
             false => None,
         };
@@ -158,12 +166,12 @@ impl DeviceChecks {
     fn place_descriptor_table(
         &self,
         commands: &mut CommandBufferState,
-        point: usize,
+        bind_point: usize,
         variant_index: u32,
         (words, sets_version): (&mut Vec<u32>, u64),
     ) -> Option<ArenaRegion> {
         let (bound, variant) =
-            (&commands.bind_points[point], &commands.recorded_variants[variant_index as usize].variant);
+            (&commands.bind_points[bind_point], &commands.recorded_variants[variant_index as usize].variant);
         let set_count = variant.layout.sets.len();
         if variant.layout.uses_descriptor_buffers() {
             let sets = (0..set_count).map(|it| bound.set(it).map(|it| it.0)).collect();

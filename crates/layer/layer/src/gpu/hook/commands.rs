@@ -63,23 +63,23 @@ hooks! {
         catch_panic("vkDestroyCommandPool", || gpu.retire_command_pool(pool, true), || ());
         forward();
     }
-    cmd_bind_pipeline = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline) -> (), |gpu, forward| {
+    cmd_bind_pipeline = fn(commands: CommandBuffer, bind_point: PipelineBindPoint, pipeline: Pipeline) -> (), |gpu, forward| {
         forward();
         let note = || {
             let checked = gpu.state().pipelines.get(&pipeline.0).cloned();
-            if let Some(point) = bind_point_index(point) {
-                gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, checked));
+            if let Some(bind_point) = bind_point_index(bind_point) {
+                gpu.with_commands(commands, |it| it.bind_pipeline(bind_point, pipeline, checked));
             }
         };
         catch_panic_and_retry("vkCmdBindPipeline", note, || ());
     }
-    cmd_bind_descriptor_sets = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, forward| {
+    cmd_bind_descriptor_sets = fn(commands: CommandBuffer, bind_point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_sets: Ptr<DescriptorSet>, offset_count: u32, p_offsets: Ptr<u32>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdBindDescriptorSets-pDescriptorSets-parameter and
         // VUID-vkCmdBindDescriptorSets-pDynamicOffsets-parameter: arrays of so many until the call returns.
         let (sets, offsets) = unsafe { (slice(p_sets, count), slice(p_offsets, offset_count)) };
         let bind = BindSetsCall { layout, first, sets, offsets };
-        catch_panic_and_retry("vkCmdBindDescriptorSets", || gpu.record_bound_sets(commands, bind_point_index(point).into_iter(), &bind), || ());
+        catch_panic_and_retry("vkCmdBindDescriptorSets", || gpu.record_bound_sets(commands, bind_point_index(bind_point).into_iter(), &bind), || ());
     }
     cmd_bind_descriptor_sets2 = fn(commands: CommandBuffer, p_info: Ptr<BindDescriptorSetsInfo>) -> (), |gpu, forward| {
         forward();

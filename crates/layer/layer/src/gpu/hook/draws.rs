@@ -13,20 +13,20 @@ const RAYS: usize = 2;
 
 /// Defines a hook for each command, and a function that installs all of them.
 macro_rules! draws {
-    ($($name:ident: $command:ident, $point:ident = fn($($parameter:ident: $ty:ty),*);)*) => {
+    ($($name:ident: $command:ident, $bind_point:ident = fn($($parameter:ident: $ty:ty),*);)*) => {
         $(unsafe extern "system" fn $name(command_buffer: CommandBuffer, $($parameter: $ty),*) {
             // SAFETY: the commandBuffer-parameter VUID of every command that is recorded: the command buffer is valid until
             // the call returns.
             let Some(gpu) = (unsafe { checks_of(command_buffer.0) }) else { return };
             let Some(next) = gpu.next.$name else { return };
-            let before = || gpu.before_draw(command_buffer, $point, Command::$command);
+            let before = || gpu.before_draw(command_buffer, $bind_point, Command::$command);
             // A shader with our code must not run without tables.
-            let permit = || gpu.record_permissive_draw(command_buffer, $point);
+            let permit = || gpu.record_permissive_draw(command_buffer, $bind_point);
             let after = run_if_enabled(Command::$command, before, || catch_panic(Command::$command, permit, StateToRestore::default));
             // SAFETY: the driver's function of this name, with the parameters that the application called ours with.
             unsafe { next(command_buffer, $($parameter),*) };
             if !after.is_empty() {
-                catch_panic(Command::$command, || gpu.restore_state(command_buffer, $point, &after), || ());
+                catch_panic(Command::$command, || gpu.restore_state(command_buffer, $bind_point, &after), || ());
             }
         })*
 

@@ -28,7 +28,7 @@ hooks! {
         let info = unsafe { deref_param(p_info) };
         // SAFETY: VUID-vkCreateIndirectCommandsLayoutEXT-pCreateInfo-parameter: valid, with its chain.
         let layout = || unsafe { gpu.chained_layout(info) };
-        // Upkeep: what is bound for the commands has a layout that was changed.
+        // Runs even if the layer is disabled, because the sets of these commands have a layout that was changed.
         let layout = catch_panic("vkCreateIndirectCommandsLayoutEXT", layout, || None);
         let pipeline_layout = layout.as_ref().and_then(|it| it.own_handle).unwrap_or(info.pipeline_layout);
         let changed = IndirectCommandsLayoutCreateInfoEXT { pipeline_layout, ..*info };
@@ -86,11 +86,11 @@ hooks! {
         forward();
         gpu.after_generated_commands(commands, &after);
     }
-    cmd_bind_pipeline_shader_group_nv = fn(commands: CommandBuffer, point: PipelineBindPoint, pipeline: Pipeline, group: u32) -> (), |gpu, forward| {
+    cmd_bind_pipeline_shader_group_nv = fn(commands: CommandBuffer, bind_point: PipelineBindPoint, pipeline: Pipeline, group: u32) -> (), |gpu, forward| {
         forward();
         let note = || {
-            if let Some(point) = bind_point_index(point) {
-                gpu.with_commands(commands, |it| it.bind_pipeline(point, pipeline, None));
+            if let Some(bind_point) = bind_point_index(bind_point) {
+                gpu.with_commands(commands, |it| it.bind_pipeline(bind_point, pipeline, None));
             }
         };
         catch_panic("vkCmdBindPipelineShaderGroupNV", note, || ());
@@ -105,18 +105,21 @@ impl DeviceChecks {
         command: Command,
         is_fixed: bool,
     ) -> Vec<(usize, StateToRestore)> {
-        let before = |point| {
+        let before = |bind_point| {
             // A shader with our code must not run without tables.
             let permit =
-                || catch_panic(command, || self.record_permissive_draw(handle, point), StateToRestore::default);
-            (point, run_if_enabled(command, || self.before_generated(handle, point, command, is_fixed), permit))
+                || catch_panic(command, || self.record_permissive_draw(handle, bind_point), StateToRestore::default);
+            (
+                bind_point,
+                run_if_enabled(command, || self.before_generated(handle, bind_point, command, is_fixed), permit),
+            )
         };
         points.map(before).collect()
     }
 
     fn after_generated_commands(&self, handle: CommandBuffer, after: &[(usize, StateToRestore)]) {
-        for (point, after) in after.iter().filter(|it| !it.1.is_empty()) {
-            catch_panic("generated commands", || self.restore_state(handle, *point, after), || ());
+        for (bind_point, after) in after.iter().filter(|it| !it.1.is_empty()) {
+            catch_panic("generated commands", || self.restore_state(handle, *bind_point, after), || ());
         }
     }
 

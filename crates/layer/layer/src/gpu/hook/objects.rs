@@ -26,7 +26,7 @@ hooks! {
                 gpu.query_binding_offsets(made, &mut layout);
                 gpu.state().set_layouts.insert(made.0, Arc::new(layout));
             };
-            // Upkeep: the sets decide how a pipeline layout is changed, also while the layer is disabled.
+            // Runs even if the layer is disabled, because the sets decide how a pipeline layout is changed.
             catch_panic("vkCreateDescriptorSetLayout", keep, || ());
         }
         result
@@ -46,8 +46,8 @@ hooks! {
         // SAFETY: the driver's function; VUID-vkCreatePipelineLayout-pCreateInfo-parameter: a valid structure until the
         // call returns; VUID-vkCreatePipelineLayout-pPipelineLayout-parameter: a place for the handle.
         let create = || unsafe { gpu.create_layout(next, p_info, p_allocator, p_made) };
-        // Upkeep: the layout may have to be compatible with layouts that were changed before, so it is changed by the
-        // same rule.
+        // Runs even if the layer is disabled: the layout may have to be compatible with layouts that were changed before,
+        // so it is changed by the same rule.
         catch_panic("vkCreatePipelineLayout", create, || None).unwrap_or_else(forward)
     }
     destroy_pipeline_layout = fn(device: Device, pipeline_layout: PipelineLayout, p_allocator: Ptr<Opaque>) -> (), |gpu, forward| {
@@ -121,7 +121,7 @@ hooks! {
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
                 let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
-                plan.recipe = pack_context_of(device).and_then(|facts| PipelineRecipe::compute(create_info, facts, plan.layout_and_sources()));
+                plan.recipe = pack_context_of(device).and_then(|pack_context| PipelineRecipe::compute(create_info, pack_context, plan.layout_and_sources()));
                 Some(plan)
             }
         };
@@ -149,8 +149,8 @@ hooks! {
             unsafe {
                 let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
                 let pass = gpu.state().render_passes.get(create_info.render_pass);
-                let facts = pack_context_of(device).filter(|_| plan.is_whole());
-                plan.recipe = facts.and_then(|facts| PipelineRecipe::graphics(create_info, facts, plan.layout_and_sources(), pass));
+                let pack_context = pack_context_of(device).filter(|_| plan.is_whole());
+                plan.recipe = pack_context.and_then(|pack_context| PipelineRecipe::graphics(create_info, pack_context, plan.layout_and_sources(), pass));
                 Some(plan)
             }
         };

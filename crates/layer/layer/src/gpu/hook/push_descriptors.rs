@@ -21,7 +21,7 @@ use crate::process::catch_panic::{catch_panic, catch_panic_and_retry, run_if_ena
 pub(crate) struct UpdateTemplate {
     entries: Arc<[DescriptorUpdateTemplateEntry]>,
     /// The bind point, if the template is for push descriptors.
-    point: PipelineBindPoint,
+    bind_point: PipelineBindPoint,
 }
 
 /// A call that pushed descriptors.
@@ -48,10 +48,10 @@ hooks! {
                 (info, entries, read_output(p_made))
             };
             let keep = || {
-                let template = UpdateTemplate { entries: entries.into(), point: info.pipeline_bind_point };
+                let template = UpdateTemplate { entries: entries.into(), bind_point: info.pipeline_bind_point };
                 gpu.state().templates.insert(made.0, template);
             };
-            // Upkeep: pushes with this template are repeated after sets of ours.
+            // Runs even if the layer is disabled, because pushes with this template are repeated after a set of ours is bound.
             catch_panic("vkCreateDescriptorUpdateTemplate", keep, || ());
         }
         result
@@ -78,11 +78,11 @@ hooks! {
         let forget = || gpu.forget_contents("vkUpdateDescriptorSetWithTemplate", std::iter::once(set));
         run_if_enabled("vkUpdateDescriptorSetWithTemplate", note, forget);
     }
-    cmd_push_descriptor_set = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, forward| {
+    cmd_push_descriptor_set = fn(commands: CommandBuffer, bind_point: PipelineBindPoint, layout: PipelineLayout, set: u32, count: u32, p_writes: Ptr<WriteDescriptorSet>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdPushDescriptorSet-pDescriptorWrites-parameter: an array of so many valid structures until
         // the call returns, with their chains and arrays (VUID-vkCmdPushDescriptorSet-pDescriptorWrites-06494).
-        let note = || unsafe { gpu.record_push(commands, point, (layout, set), slice(p_writes, count)) };
+        let note = || unsafe { gpu.record_push(commands, bind_point, (layout, set), slice(p_writes, count)) };
         catch_panic_and_retry("vkCmdPushDescriptorSet", note, || ());
     }
     cmd_push_descriptor_set2 = fn(commands: CommandBuffer, p_info: Ptr<PushDescriptorSetInfo>) -> (), |gpu, forward| {
@@ -94,10 +94,10 @@ hooks! {
             (push_descriptor_set_info, slice(push_descriptor_set_info.p_descriptor_writes, push_descriptor_set_info.descriptor_write_count))
         };
         let note = || {
-            bind_points_of_stages(set_info.stage_flags).for_each(|point| {
+            bind_points_of_stages(set_info.stage_flags).for_each(|bind_point| {
                 // SAFETY: VUID-VkPushDescriptorSetInfo-pDescriptorWrites-parameter: each is valid, with its chain and
                 // its arrays (VUID-VkPushDescriptorSetInfo-pDescriptorWrites-06494).
-                unsafe { gpu.record_push(commands, POINTS[point], (set_info.layout, set_info.set), writes) };
+                unsafe { gpu.record_push(commands, POINTS[bind_point], (set_info.layout, set_info.set), writes) };
             });
         };
         catch_panic_and_retry("vkCmdPushDescriptorSet2", note, || ());
@@ -193,7 +193,7 @@ impl DeviceChecks {
         let Some(template) = self.state().templates.get(&template.0).cloned() else { return };
         let writes = TemplateWrites::new(&template, p_data, DescriptorSet::default());
         // SAFETY: the contract of this function: each write leads into the data, or into `writes`, which is alive.
-        unsafe { self.record_push(handle, template.point, to, &writes.all) };
+        unsafe { self.record_push(handle, template.bind_point, to, &writes.all) };
     }
 
     /// Descriptors were pushed.
@@ -211,7 +211,7 @@ impl DeviceChecks {
         // SAFETY: the contract of this function is that of the other.
         let push = unsafe { self.pack_push(bind_point, (layout, number), writes) };
         let mut state = self.state();
-        let (Some(point), Some(layout)) =
+        let (Some(bind_point), Some(layout)) =
             (bind_point_index(bind_point), state.pipeline_layouts.get(&layout.0).cloned())
         else {
             return;
@@ -221,7 +221,8 @@ impl DeviceChecks {
         slot.with(|commands| {
             // Descriptors that were pushed before stay, if they were pushed with the same layout.
             let number = number as usize;
-            let before = commands.last_bind_of_set(point, number).filter(|it| it.layout.is_compatible(&layout, number));
+            let before =
+                commands.last_bind_of_set(bind_point, number).filter(|it| it.layout.is_compatible(&layout, number));
             let known =
                 before.and_then(|it| state.sets.get(&it.set(number)?.0)).filter(|it| it.pool == PUSH_DESCRIPTOR_POOL);
             let mut pushes = before.filter(|_| known.is_some()).map_or_else(Vec::new, |it| it.pushes.clone());
@@ -242,7 +243,7 @@ impl DeviceChecks {
             }
             let mut bind = BoundSets::new(&layout, number as u32, vec![key], Vec::new());
             bind.pushes = pushes;
-            commands.bind_sets(point, bind);
+            commands.bind_sets(bind_point, bind);
         });
     }
 
@@ -322,7 +323,7 @@ mod tests {
             entry(2, DescriptorType::UNIFORM_TEXEL_BUFFER, 1, 16),
             entry(3, structures, 1, 24),
         ];
-        let template = UpdateTemplate { entries: entries.into(), point: PipelineBindPoint::COMPUTE };
+        let template = UpdateTemplate { entries: entries.into(), bind_point: PipelineBindPoint::COMPUTE };
         let data = [10_u64, 11, 12, 13];
         // Moves the value, as on its way to a reader.
         let writes = Box::new(TemplateWrites::new(&template, Ptr::to_slice(&data).cast(), DescriptorSet(7)));

@@ -38,7 +38,7 @@ unsafe extern "system" fn create(
     // SAFETY: VUID-vkCreateRayTracingPipelinesKHR-pCreateInfos-parameter: each is valid, with its chain and its arrays.
     let plan = |it: &RayTracingPipelineCreateInfoKHR| unsafe { gpu.plan_ray_tracing_khr(it) };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
-    // Upkeep: a pipeline made of libraries with our code needs tables, also while the layer is disabled.
+    // Runs even if the layer is disabled, because a pipeline made of libraries with our code needs tables.
     let plans = catch_panic("vkCreateRayTracingPipelinesKHR", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoKHR, &Option<PipelinePlan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));
@@ -88,7 +88,7 @@ unsafe extern "system" fn create_nv(
         }
     };
     let plans = || infos.iter().map(plan).collect::<Vec<_>>();
-    // Upkeep, as above.
+    // Runs even if the layer is disabled, because a pipeline made of libraries with our code needs tables.
     let plans = catch_panic("vkCreateRayTracingPipelinesNV", plans, || infos.iter().map(|_| None).collect());
     let change = |(info, plan): (&RayTracingPipelineCreateInfoNV, &Option<PipelinePlan>)| {
         let stages = plan.as_ref().map_or(info.p_stages, |it| Ptr::to_slice(&it.infos));

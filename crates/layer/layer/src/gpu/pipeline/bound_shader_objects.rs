@@ -42,16 +42,16 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
     ) {
-        let bound = commands.shader_objects(point);
+        let bound = commands.shader_objects(bind_point);
         bound.is_changed = false;
         let key = bound.application.clone();
         match self.shader_set(key) {
-            ShaderSet::Instrumented(checked) => commands.set_pipeline(point, Some(checked)),
+            ShaderSet::Instrumented(checked) => commands.set_pipeline(bind_point, Some(checked)),
             ShaderSet::Uninstrumented(shaders) => {
-                commands.set_pipeline(point, None);
-                self.bind_shader_objects(commands, handle, point, &shaders);
+                commands.set_pipeline(bind_point, None);
+                self.bind_shader_objects(commands, handle, bind_point, &shaders);
             }
         }
     }
@@ -195,10 +195,10 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
-        point: usize,
+        bind_point: usize,
         wanted: &[(u32, u64)],
     ) {
-        let bound = commands.shader_objects(point);
+        let bound = commands.shader_objects(bind_point);
         if bound.driver == wanted {
             return;
         }
@@ -208,8 +208,13 @@ impl DeviceChecks {
     }
 
     /// Marks that our objects were bound instead.
-    pub(crate) fn rebind_shader_objects(&self, commands: &mut CommandBufferState, handle: CommandBuffer, point: usize) {
-        self.bind_shaders(handle, &commands.shader_objects(point).driver);
+    pub(crate) fn rebind_shader_objects(
+        &self,
+        commands: &mut CommandBufferState,
+        handle: CommandBuffer,
+        bind_point: usize,
+    ) {
+        self.bind_shaders(handle, &commands.shader_objects(bind_point).driver);
     }
 
     fn bind_shaders(&self, handle: CommandBuffer, shaders: &[(u32, u64)]) {

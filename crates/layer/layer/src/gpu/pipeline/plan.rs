@@ -1,12 +1,13 @@
 //! Plans how a pipeline is created.
 //!
-//! Each stage gets words with checks, two additional specialization constants, and cells. The first variant expects
-//! that enough is bound for accesses without a check. Shaders with up to four sites record each fault where it happens.
-//! Others remember the first fault of an invocation and one bit for each other site.
+//! Each stage gets SPIR-V words with checks, two additional specialization constants, and *cells*. A cell is the memory
+//! in which shaders count the faults of a site. The first variant of a pipeline has no check for an access if the host
+//! can see at the draw that enough is bound. Shaders with up to four sites record each fault where it happens. Other
+//! shaders remember the first fault of an invocation, and one bit for each other site.
 //!
-//! Pipeline libraries are instrumented with branches, because the bindings at the draw are unknown, and they are not
-//! created again. So the details of a site that is never the first fault of an invocation stay unknown. Libraries and
-//! shader objects share the cells of a device, because linked ones need theirs in one place.
+//! Pipeline libraries are instrumented with branches, because the bindings at the draw are unknown. They are not created
+//! again, so the details of a site that is never the first fault of an invocation stay unknown. All libraries and shader
+//! objects of a device share one array of cells, because linked ones need their cells in one place.
 //!
 //! The driver is called without a lock of ours.
 
@@ -125,8 +126,8 @@ impl DeviceChecks {
         unsafe { self.plan_with_style(layout, of, (stages, &[]), &CheckStyle::FIRST) }
     }
 
-    /// As [`DeviceChecks::plan`], for a pipeline that has no other form: the handles of its shaders are in tables of the
-    /// application.
+    /// Like [`DeviceChecks::plan`], for a ray tracing pipeline. It has only one variant, because the application copies
+    /// the handles of its shader groups into its own memory.
     ///
     /// # Safety
     ///
@@ -351,7 +352,8 @@ impl DeviceChecks {
         }
     }
 
-    /// The pipelines were created; as planned, if `is_planned`.
+    /// Stores the created pipelines: each plan becomes the first variant of its pipeline. If not `is_planned`, the driver
+    /// has created the pipelines without the changes of the plans.
     pub(crate) fn finish(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
@@ -373,7 +375,7 @@ impl DeviceChecks {
         }
     }
 
-    /// Makes an `InstrumentedPipeline` out of a plan, for a pipeline that was created again.
+    /// Makes another variant out of a plan, for a pipeline that was created again.
     pub(crate) fn finish_rebuilt(
         &self,
         plan: PipelinePlan,
@@ -505,7 +507,7 @@ unsafe fn all_flags(flags: PipelineCreateFlags, chain: Ptr<Opaque>) -> u64 {
     more.map_or(u64::from(flags.0), |it| unsafe { (*it.as_ptr()).flags.0 })
 }
 
-/// Whether it is a part of pipelines or out of such, and which.
+/// Whether a pipeline is complete, a library, or linked from libraries, and its libraries.
 ///
 /// # Safety
 ///

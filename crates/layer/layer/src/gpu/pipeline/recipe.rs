@@ -93,7 +93,7 @@ impl PipelineRecipe {
     /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
     pub(crate) unsafe fn graphics(
         info: &GraphicsPipelineCreateInfo,
-        facts: &(impl PackContext + ?Sized),
+        pack_context: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
         pass: Option<Arc<KeptRenderPass>>,
     ) -> Option<PipelineRecipe> {
@@ -112,7 +112,7 @@ impl PipelineRecipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, facts) }?;
+        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, pack_context) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
     }
@@ -124,7 +124,7 @@ impl PipelineRecipe {
     /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
     pub(crate) unsafe fn compute(
         info: &ComputePipelineCreateInfo,
-        facts: &(impl PackContext + ?Sized),
+        pack_context: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
     ) -> Option<PipelineRecipe> {
         let mut place = Pipeline::default();
@@ -139,7 +139,7 @@ impl PipelineRecipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, facts) }?;
+        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, pack_context) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Compute, pass: None })
     }
@@ -161,12 +161,12 @@ impl PackedCall {
     pub(crate) unsafe fn new(
         command: Command,
         image: *const u8,
-        facts: &(impl PackContext + ?Sized),
+        pack_context: &(impl PackContext + ?Sized),
     ) -> Option<PackedCall> {
         let met = CollectedHandles::default();
         let mut stream = RecordBuffer::default();
         // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
-        let record = unsafe { Packer::new(&met, facts).enter(&mut stream, command, image, 0) }.to_vec();
+        let record = unsafe { Packer::new(&met, pack_context).enter(&mut stream, command, image, 0) }.to_vec();
         // A record with omissions cannot reproduce the call.
         check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
         Some(PackedCall { record, handles: met.0.into_inner() })

@@ -195,8 +195,8 @@ hooks! {
         let Some(next) = gpu.next.create_shaders_ext else { return forward() };
         // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: an array of so many until the call returns.
         let infos = unsafe { slice(p_infos, count) };
-        // Upkeep: objects that are bound together have the same sets and push constants, so those that are made later are
-        // changed as those before them. Code of ours is not added once everything is off.
+        // Runs even if the layer is disabled: shader objects that are bound together need the same sets and push constants,
+        // so later ones are changed like earlier ones. No checks are added then.
         // SAFETY: VUID-vkCreateShadersEXT-pCreateInfos-parameter: each is valid, with its chain, its code and its arrays.
         let plans = catch_panic("vkCreateShadersEXT", || unsafe { gpu.plan_objects(infos) }, Vec::new);
         if plans.iter().all(Option::is_none) {
@@ -254,8 +254,8 @@ hooks! {
         let (stages, shaders) = unsafe { (slice(p_stages, count), slice(p_shaders, count)) };
         let note = |commands: &mut CommandBufferState| {
             for (at, stage) in stages.iter().enumerate() {
-                let point = if stage.0 & ShaderStageFlags::COMPUTE.0 != 0 { COMPUTE } else { GRAPHICS };
-                commands.bind_shader_object(point, *stage, shaders.get(at).copied().unwrap_or_default());
+                let bind_point = if stage.0 & ShaderStageFlags::COMPUTE.0 != 0 { COMPUTE } else { GRAPHICS };
+                commands.bind_shader_object(bind_point, *stage, shaders.get(at).copied().unwrap_or_default());
             }
         };
         catch_panic_and_retry("vkCmdBindShadersEXT", || gpu.with_commands(commands, note), || ());
@@ -560,7 +560,7 @@ impl DeviceChecks {
         // command, and what they lead to is valid by the contract of this function, or ours.
         let call = unsafe {
             pack_context_of(self.device)
-                .and_then(|facts| PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), facts))
+                .and_then(|it| PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), it))
         };
         let mut state = self.state();
         // SAFETY: the contract of this function: as many set layouts as each info says.

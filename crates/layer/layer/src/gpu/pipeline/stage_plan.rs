@@ -166,7 +166,7 @@ impl DeviceChecks {
         }
     }
 
-    /// The stage with checks, if it has any.
+    /// The instrumented words of a stage.
     fn instrument_stage(
         &self,
         plan: &PipelinePlan,
@@ -319,7 +319,7 @@ impl SpecializationData {
     }
 }
 
-/// Our specialization constants: the number of the shader, the begin of its cells, and the address of its tables.
+/// Our specialization constants: the number of the shader, the offset of its cells, and the address of its tables.
 pub(crate) fn constants_of(
     made: &InstrumentedModule,
     (shader, cell_base): (u32, u32),
@@ -333,8 +333,8 @@ pub(crate) fn constants_of(
     constants
 }
 
-/// The chain of a stage without words for a module, and copies of what is before them; none if they cannot be
-/// taken out.
+/// The `pNext` chain of a stage without its `VkShaderModuleCreateInfo`, and copies of the structures before that. None
+/// if the structure cannot be removed.
 ///
 /// # Safety
 ///

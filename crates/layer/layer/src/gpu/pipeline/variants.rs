@@ -1,12 +1,12 @@
 //! The variants of an instrumented pipeline, and which of them is bound.
 //!
-//! The first variant expects that enough is bound to what it accesses without a check (`Guard::Select`). If a draw does
-//! not have that, a second one is created that expects nothing (`Guard::Branch`). Both remember only the first fault of
-//! an invocation. If other sites were seen, a thread of ours creates a third one that records those sites where they
-//! happen, for the next use of the pipeline.
+//! The first variant omits some checks, and requires that enough is bound (`Guard::Select`, `BindingRequirement`). If a
+//! draw does not meet the requirements, the layer creates a second variant without requirements (`Guard::Branch`). Both
+//! remember only the first fault of an invocation. If other sites failed as well, a thread of the layer creates a third
+//! variant, which records these sites where they happen. Later draws use that one.
 //!
-//! If the address of the root table is in specialization constants, all draws share `FixedTables`. What is bound to any
-//! of them counts, so the table of descriptors only grows.
+//! If the address of the root table is in specialization constants, all draws share `FixedTables`. Their descriptor
+//! table allows what is bound to any of these draws, so it only grows.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -41,7 +41,7 @@ pub(crate) struct InstrumentedPipeline {
     is_destroyed: AtomicBool,
 }
 
-/// From what it can be created again.
+/// The information with which a pipeline can be created again.
 pub(crate) enum RebuildOrigin {
     Pipeline(PipelineRecipe),
     Objects(BoundCombination),
@@ -115,7 +115,7 @@ pub(crate) struct InstrumentedStage {
     pub(crate) _cells_lease: Option<Arc<Lease>>,
 }
 
-/// Tables by which no access is a fault and no record fits, for draws that have none of their own.
+/// Tables by which no access is a fault, and without space for records. For draws that have no tables of their own.
 #[derive(Clone, Copy)]
 pub(crate) enum PermissiveTables {
     Root(ArenaRegion),
@@ -254,7 +254,7 @@ impl PipelineVariant {
 /// The descriptors that are bound to the element of a requirement.
 fn bound_to(table: &[u32], binding_requirement: &BindingRequirement) -> Option<u32> {
     let word = |at: u32| table.get(at as usize).copied();
-    // A word after the sets is not the begin of a set.
+    // The words after the sets do not belong to a set.
     word(0).filter(|sets| binding_requirement.set < *sets)?;
     let binding = word(1 + binding_requirement.set)?
         + binding_requirement.binding * lavascope_instrument::interface::tables::BINDING_WORDS;

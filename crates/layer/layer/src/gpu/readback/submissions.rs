@@ -1,9 +1,11 @@
-//! Reads what shaders found, when the application learns that its work is done.
+//! Reads the fault records of command buffers that the device has completed.
 //!
-//! That is when `vkWaitForFences`, `vkGetFenceStatus`, `vkWaitSemaphores`, `vkGetSemaphoreCounterValue`,
-//! `vkQueueWaitIdle` or `vkDeviceWaitIdle` reports it; when a command buffer is begun, reset or freed; when the device
-//! is lost or destroyed; and at the end of the process. Earlier work on the same queue is done as well. A command
-//! buffer that is always pending is read at the end.
+//! The layer knows that a command buffer is completed
+//!
+//! - when `vkWaitForFences`, `vkGetFenceStatus`, `vkWaitSemaphores`, `vkGetSemaphoreCounterValue`, `vkQueueWaitIdle` or
+//!   `vkDeviceWaitIdle` says so; earlier submissions to the same queue are completed as well,
+//! - when the command buffer is begun, reset or freed,
+//! - when the device is lost or destroyed, and at the end of the process.
 
 use std::sync::Arc;
 
@@ -35,8 +37,8 @@ pub(crate) struct Submission {
 #[derive(Default)]
 struct Readback {
     found: Vec<CheckFinding>,
-    /// Pipelines that must be created again.
-    again: Vec<(Arc<InstrumentedPipeline>, CheckStyle)>,
+    /// Pipelines that must be created again, and how.
+    rebuilds: Vec<(Arc<InstrumentedPipeline>, CheckStyle)>,
     touched: Vec<CommandBufferFeedback>,
 }
 
@@ -102,7 +104,7 @@ impl ChecksState {
         });
         done.sort_unstable();
         done.dedup();
-        // A command buffer that was submitted again may be written now.
+        // If a command buffer was submitted again, the device may write its records now.
         done.retain(|it| !self.submissions.iter().any(|other| other.commands.contains(it)));
         done
     }
@@ -128,7 +130,7 @@ impl ChecksState {
             let faults = decode(&words).unwrap_or_default();
             found.extend(self.find_faults(draw, (handle, number), &queue_labels, &faults));
             found.extend(self.read_prints(draw, (handle, number), &words));
-            // The device does not use this memory now, and writes only new records later.
+            // The device does not use this memory now. Later it writes new records from the beginning.
             records.zero();
         }
         found.extend(commands.builds.iter().flat_map(|it| self.read_wrong_instances(it, (handle, number))));
@@ -141,7 +143,7 @@ impl ChecksState {
         &mut self,
         variants: &[Arc<PipelineVariant>],
     ) -> (Vec<(Arc<InstrumentedPipeline>, CheckStyle)>, Vec<CheckFinding>) {
-        let (mut again, mut found) = (Vec::new(), Vec::new());
+        let (mut rebuilds, mut found) = (Vec::new(), Vec::new());
         for variant in variants {
             let sites: Vec<_> = variant.seen_sites().into_iter().filter(|it| !self.is_reported(variant, *it)).collect();
             if sites.is_empty() {
@@ -151,12 +153,12 @@ impl ChecksState {
             match checked.filter(|it| it.can_be_rebuilt()) {
                 Some(checked) => {
                     let style = checked.request_sites(variant, &sites);
-                    again.extend(style.map(|style| (checked, style)));
+                    rebuilds.extend(style.map(|style| (checked, style)));
                 }
                 None => found.extend(sites.iter().filter_map(|it| self.find_seen_site(variant, *it))),
             }
         }
-        (again, found)
+        (rebuilds, found)
     }
 }
 
@@ -241,7 +243,7 @@ impl DeviceChecks {
         waiting.dedup();
         let addresses = self.update_address_tables(&waiting);
         if addresses.is_some() {
-            // From now on, all of it may read either table; the newer one is kept.
+            // From now on, waiting work may read either copy, so the submissions keep the newer one.
             self.state().submissions.iter_mut().for_each(|it| it.address_copy = it.address_copy.and(addresses));
         }
     }
@@ -286,7 +288,7 @@ impl DeviceChecks {
                 read.touched.extend(self.read_touches(state, commands));
                 read.found.extend(state.read_records(*handle, commands));
                 let (wanted, findings) = state.read_seen_sites(&commands.variants);
-                read.again.extend(wanted);
+                read.rebuilds.extend(wanted);
                 read.found.extend(findings);
             });
         }
@@ -297,10 +299,10 @@ impl DeviceChecks {
     fn report_readback(self: &Arc<DeviceChecks>, read: Readback) {
         self.send_feedback(read.touched);
         self.report_all(read.found);
-        read.again.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
+        read.rebuilds.into_iter().for_each(|(checked, style)| self.request_rebuild(checked, style));
     }
 
-    /// Fences that were waited for: all of them, or some.
+    /// Called after a wait for all of some fences, or for any of them.
     ///
     /// # Safety
     ///
@@ -318,7 +320,7 @@ impl DeviceChecks {
         }
     }
 
-    /// Semaphores that were waited for: all of them, or some.
+    /// Called after a wait for all of some semaphores, or for any of them.
     ///
     /// # Safety
     ///

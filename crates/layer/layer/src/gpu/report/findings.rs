@@ -35,7 +35,7 @@ use crate::report::validation::FindingFilter;
 pub(crate) enum CheckFinding {
     Fault(Box<ShaderFault>),
     Print(PrintFinding),
-    /// So many bytes were printed, and did not fit.
+    /// The number of bytes of prints, which did not fit into the memory of the draw.
     LostPrints {
         needed: u64,
     },
@@ -48,7 +48,7 @@ pub(crate) struct ShaderFault {
     diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     site: FaultSite,
-    /// Of invocations.
+    /// Number of invocations with the fault.
     count: u32,
     /// None if the details are unknown.
     error: Option<RecordedFault>,
@@ -62,7 +62,7 @@ pub(crate) struct ReportedFault {
     rendered: rendered_finding::RenderedFinding,
     diagnostic: Diagnostic,
     site: FaultSite,
-    /// Of invocations.
+    /// Number of invocations with the fault.
     count: u32,
     draws: u64,
 }
@@ -116,7 +116,7 @@ const ALL_FINDINGS: FindingFilter =
     FindingFilter { mode: SyncMode::Inline, possible: true, submit_time: true, heuristic: false, stops: false };
 
 impl ChecksState {
-    /// The findings of the fault records of a draw, but for those of sites that are already reported.
+    /// The findings of the fault records of a draw, except those of sites that are already reported.
     pub(crate) fn find_faults(
         &mut self,
         draw: &DrawDescription,
@@ -157,36 +157,38 @@ impl ChecksState {
         let binding = binding_of(stage, site);
         let shader = FaultShader::of(&draw.variant, stage, site);
         let code = code_of_error(draw.command, kind, &record.fault);
-        let mut item = self.diagnostic(&draw.variant, stage, site, (code, &shader));
+        let mut diagnostic = self.diagnostic(&draw.variant, stage, site, (code, &shader));
         let (invocation, handle) = (stage_text(&record.invocation), commands.0);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
-        item.message = format!(
+        diagnostic.message = format!(
             "{} Command buffer {}. {} {invocation}",
             error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
             named(buffer_name.as_deref(), handle),
-            item.message
+            diagnostic.message
         );
-        item.function = draw.command.to_owned();
+        diagnostic.function = draw.command.to_owned();
         let (least, most) = fault_indices(&record.fault, cell);
-        item.title = match record.fault {
+        diagnostic.title = match record.fault {
             RecordedFault::AddressOutOfBounds { address } => self.address_title(&shader.names, address),
             _ => shader.names.title(&record.fault, site, least),
         };
-        item.fixes.extend(shader.names.fix(&record.fault, site, most));
+        diagnostic.fixes.extend(shader.names.fix(&record.fault, site, most));
         let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
         let place = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
         let access = AccessText { function: draw.command.to_owned(), ..shader.names.access_text(Some(least)) };
-        item.locations.insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
-        item.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
-        item.properties.extend(facts_of(&record.fault));
+        diagnostic
+            .locations
+            .insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
+        diagnostic.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        diagnostic.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed_tables.is_empty() {
-            item.properties.push(fact("draw", draw.number));
+            diagnostic.properties.push(fact("draw", draw.number));
         }
-        item.properties.push(fact("invocation", invocation));
+        diagnostic.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         Some(finish_fault(
-            item,
+            diagnostic,
             objects,
             (site, fault_site, self.pipeline_name(&draw.variant, stage)),
             cell,
@@ -230,12 +232,12 @@ impl ChecksState {
         let kind = BoundResourceKind::of(variant, stage, site);
         let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
         let shader = FaultShader::of(variant, stage, site);
-        let mut item = self.diagnostic(variant, stage, site, (code, &shader));
-        item.title = shader.names.unknown_title(site.check);
-        item.message = format!("An access is out of bounds; its details are not known. {}", item.message);
+        let mut diagnostic = self.diagnostic(variant, stage, site, (code, &shader));
+        diagnostic.title = shader.names.unknown_title(site.check);
+        diagnostic.message = format!("An access is out of bounds; its details are not known. {}", diagnostic.message);
         let cell = SiteCounter::of(variant, stage, number);
         Some(finish_fault(
-            item,
+            diagnostic,
             self.objects_of(variant, stage),
             (site, fault_site, self.pipeline_name(variant, stage)),
             cell,
@@ -308,34 +310,37 @@ impl ChecksState {
         (code, shader): (String, &FaultShader),
     ) -> Diagnostic {
         let message = format!("{} Shader Instruction Index = {}.", self.shader_text(variant, stage), site.at.0);
-        let mut item = Diagnostic::new(code, Severity::Error, message);
+        let mut diagnostic = Diagnostic::new(code, Severity::Error, message);
         let name = self.pipeline_name(variant, stage);
-        item.objects.push(match stage.object {
+        diagnostic.objects.push(match stage.object {
             Some((_, number)) => DiagnosticObject::new("VkShaderEXT", u64::from(number), name),
             None => DiagnosticObject::new("VkPipeline", u64::from(variant.application.1), name),
         });
         if let Some(name) = stage.name.get().filter(|_| stage.object.is_none()) {
-            item.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
+            diagnostic.objects.push(DiagnosticObject::new("VkShaderModule", u64::from(stage.shader), Some(name)));
         }
         let source = shader.source.clone();
         let place = source.as_ref().map_or_else(|| format!("instruction {}", site.at.0), line_text);
         let function = shader.names.access.as_ref().map_or_else(String::new, |it| it.function.clone());
         let access = AccessText { function, ..AccessText::default() };
-        item.locations
+        diagnostic
+            .locations
             .push(DiagnosticLocation { access, ..DiagnosticLocation::new("shader", place, shader.names.cause()) });
-        item.properties.push(fact("instruction", site.at.0));
+        diagnostic.properties.push(fact("instruction", site.at.0));
         if let Some((set, binding)) = binding_of(stage, site) {
-            item.properties.extend([fact("set", set), fact("binding", binding)]);
+            diagnostic.properties.extend([fact("set", set), fact("binding", binding)]);
         }
         if let Some(source) = source {
-            item.explanation.push(source_text(&source));
-            item.explanation.extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
-            item.properties.extend([fact("line", source.line), fact("column", source.column)]);
+            diagnostic.explanation.push(source_text(&source));
+            diagnostic
+                .explanation
+                .extend(source.text.as_ref().map(|text| format!("{}: {}", source.line, text.trim_end())));
+            diagnostic.properties.extend([fact("line", source.line), fact("column", source.column)]);
             if !source.file.is_empty() {
-                item.properties.push(fact("file", source.file));
+                diagnostic.properties.push(fact("file", source.file));
             }
         }
-        item
+        diagnostic
     }
 
     /// `Pipeline (name)(0x45). Shader Module (0x43).` or `Shader Object (name)(0x45).`
@@ -420,7 +425,7 @@ const NULL_PAGE: u64 = 1 << 16;
 
 /// Adds the number of faults so far.
 fn finish_fault(
-    mut item: Diagnostic,
+    mut diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
     (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
@@ -436,17 +441,9 @@ fn finish_fault(
         _ if least == most => format!("It happened {times}, with index {most}."),
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
-    item.explanation.insert(0, text);
+    diagnostic.explanation.insert(0, text);
     let source = shader.source_location();
-    CheckFinding::Fault(Box::new(ShaderFault {
-        diagnostic: item,
-        objects,
-        site: fault_site,
-        count,
-        error,
-        pipeline,
-        source,
-    }))
+    CheckFinding::Fault(Box::new(ShaderFault { diagnostic, objects, site: fault_site, count, error, pipeline, source }))
 }
 
 /// What the module of a shader says of a site.

@@ -244,7 +244,7 @@ impl DeviceChecks {
             valid_count: known_count,
             max_results: REPORTED_INSTANCES_MAX,
         };
-        let (point, constants) = (PipelineBindPoint::COMPUTE, look.push_constants());
+        let (bind_point, constants) = (PipelineBindPoint::COMPUTE, look.push_constants());
         self.barrier(handle, BarrierScopes::BEFORE_CHECK)?;
         // SAFETY: the command buffer is in the recording state, outside of rendering: the application's build, which this
         // runs in, wants that of it (VUID-vkCmdBuildAccelerationStructureNV-renderpass). Pipeline and layout are ours and
@@ -252,8 +252,8 @@ impl DeviceChecks {
         // has; the set lives as long as what the command buffer records. The instances are what the build reads next, in
         // a buffer that can be bound (`ChecksState::bindable`).
         unsafe {
-            bind(handle, point, looking.pipeline);
-            bind_sets(handle, point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);
+            bind(handle, bind_point, looking.pipeline);
+            bind_sets(handle, bind_point, looking.layout, 0, 1, Ptr::to(&set), 0, Ptr::NULL);
             let stages = ShaderStageFlags::COMPUTE;
             push(handle, looking.layout, stages, 0, BOUND_PUSH_BYTES, Ptr::to_slice(&constants).cast());
             dispatch(handle, input.count.div_ceil(WORKGROUP_SIZE), 1, 1);

@@ -221,12 +221,12 @@ hooks! {
         let note = || gpu.with_commands(commands, |it| it.descriptor_buffers = all());
         catch_panic_and_retry("vkCmdBindDescriptorBuffersEXT", note, || ());
     }
-    cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, forward| {
+    cmd_set_descriptor_buffer_offsets_ext = fn(commands: CommandBuffer, bind_point: PipelineBindPoint, layout: PipelineLayout, first: u32, count: u32, p_indices: Ptr<u32>, p_offsets: Ptr<u64>) -> (), |gpu, forward| {
         forward();
         // SAFETY: VUID-vkCmdSetDescriptorBufferOffsetsEXT-pBufferIndices-parameter and
         // VUID-vkCmdSetDescriptorBufferOffsetsEXT-pOffsets-parameter: arrays of so many until the call returns.
         let (indices, offsets) = unsafe { (slice(p_indices, count), slice(p_offsets, count)) };
-        let note = || gpu.record_buffer_offsets(commands, bind_point_index(point).into_iter(), (layout, first), indices, offsets);
+        let note = || gpu.record_buffer_offsets(commands, bind_point_index(bind_point).into_iter(), (layout, first), indices, offsets);
         catch_panic_and_retry("vkCmdSetDescriptorBufferOffsetsEXT", note, || ());
     }
     cmd_set_descriptor_buffer_offsets2_ext = fn(commands: CommandBuffer, p_info: Ptr<SetDescriptorBufferOffsetsInfoEXT>) -> (), |gpu, forward| {
@@ -288,10 +288,10 @@ impl DeviceChecks {
             let address = |it: &u32| commands.descriptor_buffers.get(*it as usize).map_or(0, |it| it.address);
             let sets = indices.iter().zip(offsets).map(|(at, offset)| address(at).wrapping_add(*offset));
             let sets: Vec<u64> = sets.collect();
-            for point in points {
+            for bind_point in points {
                 let mut bind = BoundSets::new(&layout, first, sets.clone(), Vec::new());
                 bind.buffer_offsets = indices.iter().copied().zip(offsets.iter().copied()).collect();
-                commands.bind_sets(point, bind);
+                commands.bind_sets(bind_point, bind);
             }
         });
     }
@@ -309,13 +309,13 @@ impl DeviceChecks {
         // SAFETY: what the application bound itself into this command buffer, which is in the recording state: this runs
         // inside of a command of the application for it. What the infos lead to is in `chains`.
         unsafe { bind(handle, infos.len() as u32, Ptr::to_slice(&infos)) };
-        for (point, bound_sets) in &buffer_bindings.sets {
+        for (bind_point, bound_sets) in &buffer_bindings.sets {
             let layout = bound_sets.layout.own_handle.unwrap_or(bound_sets.layout.handle);
             let (indices, offsets): (Vec<u32>, Vec<u64>) = bound_sets.buffer_offsets.iter().copied().unzip();
             let (count, first) = (indices.len() as u32, bound_sets.set_range().start as u32);
             // SAFETY: what the application chose itself, in the command buffer that is described above. The layout is
             // its own, or one of ours that `it.layout` keeps, with the same sets.
-            unsafe { set(handle, *point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
+            unsafe { set(handle, *bind_point, layout, first, count, Ptr::to_slice(&indices), Ptr::to_slice(&offsets)) };
         }
     }
 

@@ -51,8 +51,8 @@ pub(crate) unsafe fn device_of<'a>(handle: u64) -> Option<CallTarget<'a, DeviceD
     Some(CallTarget { owner, thread_state: thread_state::current(), is_last_command_buffer: false })
 }
 
-/// The target of a command that is recorded. A thread mostly records into the same command buffer as before, and then
-/// nothing is looked up.
+/// The target of a command that is recorded into a command buffer. A thread mostly records into the same command buffer
+/// as before, and then no lookup is needed.
 ///
 /// # Safety
 ///
@@ -75,7 +75,7 @@ pub(crate) unsafe fn recorder_of<'a>(handle: u64) -> Option<CallTarget<'a, Devic
     unsafe { look_up_recorder(handle) }
 }
 
-/// Looks a command buffer up, so that the next command of this thread finds it without.
+/// Looks up a command buffer, and stores it, so that the next command of this thread needs no lookup.
 ///
 /// # Safety
 ///

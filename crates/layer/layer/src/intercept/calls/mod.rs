@@ -89,7 +89,7 @@ impl PendingCallFlags {
         self.0 & (PendingCallFlags::SKIPPED_BY_CALLBACK | PendingCallFlags::STOPS) != 0
     }
 
-    /// The inline validation has undone the call, so it gets no second half.
+    /// Inline validation has undone the call, so it gets no record of the outputs.
     fn with_skipped_call(self) -> PendingCallFlags {
         let undone = u64::from(Listeners::INLINE.bits());
         PendingCallFlags(self.0 & !undone | PendingCallFlags::SKIPPED_BY_CALLBACK)
@@ -122,7 +122,7 @@ impl PendingCall {
         self.flags.is_stop_wanted()
     }
 
-    /// Reports to the application what its call led to. A callback may cancel the call.
+    /// Reports the findings of the call to the application. A callback may cancel the call.
     #[inline(always)]
     fn report_before_driver(self, findings: Option<Box<InlineFindings>>, handles: &HandleTable) -> PendingCall {
         match findings {
@@ -144,8 +144,9 @@ impl PendingCall {
     }
 }
 
-/// Enters a call of a command for which `fast_pack` has code. Both `pack` functions are that code: one packs into the
-/// stream, the other into a buffer. They return the number of words of the record, or none for unusual parameters.
+/// Enters a call of a command for which `fast_pack` has generated code. Both `pack` functions are that code: one packs
+/// into the stream, the other into a buffer. They return the number of words of the record, or none for unusual
+/// parameters.
 ///
 /// # Safety
 ///
@@ -189,14 +190,14 @@ pub(crate) unsafe fn enter<T: Structure>(
     entered.report_before_driver(findings, target.owner.handles())
 }
 
-/// Enters a call that the tables of the registry pack.
+/// Enters a call of a command without generated code: its description (`lavascope_abi::desc`) defines how to pack it.
 ///
 /// # Safety
 ///
 /// `params` must point to the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must
 /// not have been passed on yet.
 #[inline(never)]
-pub(crate) unsafe fn enter_by_tables(
+pub(crate) unsafe fn enter_by_desc(
     handles: &HandleTable,
     wanted: Listeners,
     command: Command,
@@ -225,8 +226,8 @@ pub(crate) unsafe fn enter_by_tables(
             is_ordered: listeners.has_any(Listeners::READS),
             last_command_buffer: None,
         };
-        // SAFETY: the contract of this function, which is that of `pack_by_tables`.
-        unsafe { packing::pack_by_tables(&mut local.record, &resolver, command, params, call) };
+        // SAFETY: the contract of this function, which is that of `pack_by_desc`.
+        unsafe { packing::pack_by_desc(&mut local.record, &resolver, command, params, call) };
         local.publish_parameters(listeners, call, command, order);
         (PendingCall::new(thread_state, call, listeners), local.validate_inline(listeners))
     };
@@ -244,7 +245,7 @@ pub(crate) unsafe fn enter_by_tables(
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_tables` returned for this call, on this thread.
+/// `entered` must be what `enter` or `enter_by_desc` returned for this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
     // Only a reader of streams needs the order between threads.
@@ -264,7 +265,7 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_tables` gave for this call, on this thread, and `params` must point to
+/// `entered` must be what `enter` or `enter_by_desc` gave for this call, on this thread, and `params` must point to
 /// the parameters of that call, which must have returned `result` to us and not returned to the application.
 #[inline(never)]
 pub(crate) unsafe fn leave(
@@ -304,7 +305,7 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
 ) -> R {
     let (order, params) = (CommandOrdering::of(command), std::ptr::from_ref(params).cast());
     // SAFETY: the contract of this function: the call is passed on by `next`, below.
-    let entered = unsafe { enter_by_tables(handles, wanted, command, order, params) };
+    let entered = unsafe { enter_by_desc(handles, wanted, command, order, params) };
     if entered.is_stop_wanted() {
         lavascope_break_here();
     }
@@ -321,7 +322,7 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
 }
 
 impl ThreadLocalState {
-    /// Captures the call stack, before anybody may read the record.
+    /// Captures the call stack, before the record is published.
     #[inline(always)]
     fn capture_stack(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
         if order.has_call_stack && listeners.has_any(Listeners::STACKS) {

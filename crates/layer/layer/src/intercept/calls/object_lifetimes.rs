@@ -6,7 +6,7 @@ use lavascope_marshal::RecordBuffer;
 use lavascope_record::{Call, OrderEdge, check};
 use lavascope_stream::ObjectParent;
 
-use super::packing::pack_by_tables;
+use super::packing::pack_by_desc;
 use crate::intercept::deferred_operations::{DeferredStatus, deferred_status};
 use crate::intercept::handle_table::HandleTable;
 use crate::intercept::handles::{CallHandle, direct_handles, handle_type, nested_handles};
@@ -131,8 +131,8 @@ fn defines_pack_context(command: Command) -> bool {
 unsafe fn store_pack_context(handles: &HandleTable, command: Command, params: *const u8, created: &[CallHandle]) {
     let (mut record, deps) = (RecordBuffer::default(), ObjectDeps::default());
     let resolver = ObjectIdResolver { handles, thread: 0, deps: &deps, is_ordered: false, last_command_buffer: None };
-    // SAFETY: the contract of this function, which is that of `pack_by_tables`.
-    unsafe { pack_by_tables(&mut record, &resolver, command, params, 0) };
+    // SAFETY: the contract of this function, which is that of `pack_by_desc`.
+    unsafe { pack_by_desc(&mut record, &resolver, command, params, 0) };
     if let Ok(record) = check(record.words())
         && let Some(call) = Call::of(record)
     {

@@ -36,7 +36,7 @@ impl ThreadLocalState {
         is_own && self.deps.order_edges.get_mut().is_empty() && self.thread.order_edges().is_empty()
     }
 
-    /// The command buffer, and the objects that packing found, were last used by this call. For a record that is
+    /// Marks the command buffer, and the objects that packing found, as last used by this call. For a record that is
     /// published and needed no order edge.
     #[inline(always)]
     pub(super) fn mark_objects_used(&mut self, target: &CallTarget<'_, DeviceData>, call: u64) {
@@ -58,7 +58,7 @@ impl ThreadLocalState {
         self.deps.add_exclusive(sync_domain);
     }
 
-    /// The record being made comes after the calls of other threads that packing found.
+    /// Orders the record that is being made after the calls of other threads that packing found.
     #[inline(always)]
     pub(super) fn order_after_deps(&mut self) {
         let edges = self.deps.order_edges.get_mut();
@@ -83,7 +83,7 @@ impl ThreadLocalState {
     }
 }
 
-/// Whether a semaphore's counter differs from the value that the host read last.
+/// Stores the value of a semaphore's counter that the host has read. Returns whether it differs from the value before.
 ///
 /// # Safety
 ///

@@ -1,7 +1,8 @@
 //! Packing: the parameters or outputs of a call become a record.
 //!
-//! Most commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
-//! `pNext` chain, and then the tables of the registry are used.
+//! Frequent commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
+//! `pNext` chain. These calls, and calls of all other commands, are packed by the description of the command
+//! (`lavascope_abi::desc`).
 
 use lavascope_abi::Command;
 use lavascope_marshal::{Packer, RecordBuffer, fast_pack};
@@ -65,7 +66,7 @@ impl ThreadLocalState {
         false
     }
 
-    /// Packs a call into the thread's buffer, by its generated code or else by the tables.
+    /// Packs a call into the thread's buffer, by generated code or else by the description of the command.
     ///
     /// # Safety
     ///
@@ -91,8 +92,8 @@ impl ThreadLocalState {
         if pack(&mut self.record, &resolver, call, params).is_none() {
             self.record.clear();
             let params = std::ptr::from_ref(params).cast();
-            // SAFETY: the contract of this function, which is that of `pack_by_tables`.
-            unsafe { pack_by_tables(&mut self.record, &resolver, command, params, call) };
+            // SAFETY: the contract of this function, which is that of `pack_by_desc`.
+            unsafe { pack_by_desc(&mut self.record, &resolver, command, params, call) };
         }
         if is_ordered && let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) {
             self.add_command_buffer_dep(command_buffer.id, command_buffer.sync_domain);
@@ -122,14 +123,14 @@ impl ThreadLocalState {
     }
 }
 
-/// Packs the parameters of a call by the tables.
+/// Packs the parameters of a call by the description of the command.
 ///
 /// # Safety
 ///
 /// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
 /// application.
 #[inline(never)]
-pub(super) unsafe fn pack_by_tables(
+pub(super) unsafe fn pack_by_desc(
     record: &mut RecordBuffer,
     resolver: &ObjectIdResolver<'_>,
     command: Command,

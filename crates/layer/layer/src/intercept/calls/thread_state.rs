@@ -26,7 +26,7 @@ pub(crate) struct ThreadLocalState {
 }
 
 thread_local! {
-    /// The calling thread's own, or null before its first call.
+    /// The state of the calling thread, or null before its first call.
     static THREAD_STATE: Cell<*mut ThreadLocalState> = const { Cell::new(std::ptr::null_mut()) };
 }
 
@@ -35,7 +35,7 @@ pub(super) fn current_or_null() -> *mut ThreadLocalState {
     THREAD_STATE.get()
 }
 
-/// The calling thread's own. Only this thread has it, so a call may borrow it until it leaves the layer.
+/// The state of the calling thread. Only this thread has it, so a call may borrow it until it leaves the layer.
 #[inline(always)]
 pub(super) fn current() -> *mut ThreadLocalState {
     let local = THREAD_STATE.get();
@@ -44,7 +44,7 @@ pub(super) fn current() -> *mut ThreadLocalState {
 
 #[cold]
 fn register() -> *mut ThreadLocalState {
-    let thread = PROCESS_STATE.threads.register(&PROCESS_STATE.wake);
+    let thread = PROCESS_STATE.threads.register(&PROCESS_STATE.stream_control);
     let local = ThreadLocalState {
         thread,
         record: RecordBuffer::with_capacity(512),
@@ -60,7 +60,7 @@ fn register() -> *mut ThreadLocalState {
     local
 }
 
-/// The thread ends. If a later destructor calls Vulkan, the thread is registered again.
+/// Called when the thread ends. If a later destructor calls Vulkan, the thread is registered again.
 fn unregister() {
     let local = THREAD_STATE.replace(std::ptr::null_mut());
     if !local.is_null() {

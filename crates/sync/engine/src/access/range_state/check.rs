@@ -15,7 +15,7 @@ use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order;
 use crate::access::access_order::AccessOrder;
 use crate::access::possible_reads::TaggedRead;
-use crate::access::range_state::{Accessor, Conflict, RangeState, ReadRecord, WriteRecord};
+use crate::access::range_state::{Accessor, Conflict, LaneReads, LastWrite, RangeState};
 use crate::access::usages::{PRESENT, SYNC_TABLES, StageIndex, TRANSITION, TRANSITION_WRITE, UsageIndex};
 use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
 use crate::dependency::expanded::ResourceFirstScope;
@@ -71,7 +71,7 @@ impl RangeState {
         }
     }
 
-    /// The slow path, for any state.
+    /// The slow path, which handles any state.
     #[cold]
     fn has_cold_conflict(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
         match SYNC_TABLES.write_column(by.0) {
@@ -88,7 +88,7 @@ impl RangeState {
     fn read_conflict(
         &self,
         context: &AccessContext<'_>,
-        write: WriteRecord<'_>,
+        write: LastWrite<'_>,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> Option<Conflict> {
         if access_order::are_atomic(write.order, order) {
@@ -135,7 +135,7 @@ impl RangeState {
     fn write_conflict(
         &self,
         context: &AccessContext<'_>,
-        write: WriteRecord<'_>,
+        write: LastWrite<'_>,
         (usage, order): (UsageIndex, AccessOrder),
     ) -> Option<Conflict> {
         let is_ordered = write.tag == context.tag
@@ -156,19 +156,19 @@ impl RangeState {
     /// Whether a read lies between a write and a later write. That read was checked against the first write, and the
     /// later write is checked against the read. Reads of the command that wrote do not count: they were not checked.
     #[inline]
-    fn is_followed_by_read(&self, rules: Rules, write: WriteRecord<'_>) -> bool {
+    fn is_followed_by_read(&self, rules: Rules, write: LastWrite<'_>) -> bool {
         rules.visible_writes && self.reads().any(|it| it.last > write.tag)
     }
 
-    /// The same if no dependency orders the subpass of the first write before that of the later one. Then the read must
-    /// be ordered before the later write by load and store operations, in whatever subpass.
+    /// Like `is_followed_by_read`, if no dependency orders the subpass of the first write before that of the later one.
+    /// Then load and store operations must order the read before the later write.
     fn is_followed_by_ordered_read(
         &self,
         context: &AccessContext<'_>,
-        write: WriteRecord<'_>,
+        write: LastWrite<'_>,
         by: (UsageIndex, AccessOrder),
     ) -> bool {
-        let is_ordered = |it: &ReadRecord| it.last > write.tag && it.is_ordered_across_subpasses(context, by);
+        let is_ordered = |it: &LaneReads| it.last > write.tag && it.is_ordered_across_subpasses(context, by);
         context.rules.visible_writes && self.reads().any(|it| is_ordered(&it))
     }
 
@@ -218,7 +218,7 @@ impl RangeState {
             if write.usage == TRANSITION_WRITE && (write.tag == context.tag || is_same_queue) {
                 continue;
             }
-            let is_read_since = |it: ReadRecord| first_scope.has_read_since(context, write, &it);
+            let is_read_since = |it: LaneReads| first_scope.has_read_since(context, write, &it);
             let is_ordered = context.rules.visible_writes && self.reads().any(is_read_since)
                 || write.is_in_first_scope(context, first_scope, range)
                 || write.is_available(context, TRANSITION);
@@ -239,7 +239,7 @@ impl RangeState {
             found.push(read.as_conflict(HazardKind::PresentAfterRead));
         }
         let others = self.writes().filter(|it| it.queue != queue && !self.is_followed_by_read(rules, *it));
-        let is_available = |write: &WriteRecord<'_>| {
+        let is_available = |write: &LastWrite<'_>| {
             waited.has_available(write.queue, write.usage, write.tag)
                 || write.overlay.is_some_and(|it| it.is_in_scope(waited))
         };
@@ -251,7 +251,7 @@ impl RangeState {
 
     /// Whether no later access can conflict: the host knows that all accesses have completed, and sees all writes.
     pub(crate) fn is_finished(&self, completed: &FirstScope, host_clock: &QueueClock) -> bool {
-        let is_seen = |write: &WriteRecord<'_>| {
+        let is_seen = |write: &LastWrite<'_>| {
             let is_visible = |usage| host_clock.is_visible(usage, write.queue, write.usage, write.tag);
             completed.has_available(write.queue, write.usage, write.tag)
                 && COMMON_SETS.host_usages.iter().all(is_visible)
@@ -261,10 +261,10 @@ impl RangeState {
     }
 }
 
-impl WriteRecord<'_> {
+impl LastWrite<'_> {
     /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies on
-    /// all memory or by those on the resource. The presentation engine only reads, so nothing of it must become visible:
-    /// after it, an execution dependency chain suffices (`synchronization-dependencies-chains`).
+    /// all memory or by those on the resource. The presentation engine only reads, so after a present an execution
+    /// dependency chain suffices (`synchronization-dependencies-chains`).
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)
@@ -302,7 +302,8 @@ impl WriteRecord<'_> {
         context.is_in_unordered_subpass(self.queue, self.tag) && !is_before_subpass()
     }
 
-    /// Whether the write is visible to a read that may have happened since, and that is ordered before another write.
+    /// Whether a possible read (`possible_reads`) lies between this write and the write that is being checked, and orders
+    /// them.
     #[cold]
     fn may_be_read_before(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         /// The context of the read: its clock, its tag and its subpass.
@@ -322,7 +323,7 @@ impl WriteRecord<'_> {
         is_allowed && context.possible_reads().iter().any(is_between)
     }
 
-    /// Whether load and store operations order the write before an access, in whatever subpass.
+    /// Whether load and store operations order the write before an access, whatever their subpasses are.
     fn is_ordered_across_subpasses(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
         context.is_ordered_across_subpasses(self.queue, self.tag, (self.usage, self.order), by)
     }
@@ -333,7 +334,7 @@ impl WriteRecord<'_> {
             || self.overlay.is_some_and(|it| it.is_available(context, stage))
     }
 
-    /// Whether the first scopes of a dependency have this write, which lies in a range.
+    /// Whether the first scopes of a dependency include this write to a range.
     pub(super) fn is_in_first_scope(
         &self,
         context: &AccessContext<'_>,
@@ -369,7 +370,7 @@ impl WriteRecord<'_> {
 
 /// Whether the later write is a buffer marker that is ordered after the earlier write without a barrier (`markers`).
 #[cold]
-fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order: AccessOrder) -> bool {
+fn is_marker_ordered(context: &AccessContext<'_>, write: LastWrite<'_>, order: AccessOrder) -> bool {
     let is_available = |scope: &ResourceFirstScope| {
         scope.global.has_available(write.queue, write.usage, write.tag)
             || write.overlay.is_some_and(|it| it.reaches(context, scope))
@@ -379,7 +380,7 @@ fn is_marker_ordered(context: &AccessContext<'_>, write: WriteRecord<'_>, order:
         || !context.rules.visible_writes && context.marker_scope().is_some_and(is_available)
 }
 
-impl ReadRecord {
+impl LaneReads {
     /// The conflict of a write with this read: the read must happen before it.
     #[inline]
     fn conflict_with_write(
@@ -412,7 +413,7 @@ impl ReadRecord {
         context.marker_scope().is_some_and(|it| it.global.has_access(self.queue, stage, self.last))
     }
 
-    /// Whether load and store operations order the last read before an access, in whatever subpass.
+    /// Whether load and store operations order the last read before an access, whatever their subpasses are.
     fn is_ordered_across_subpasses(&self, context: &AccessContext<'_>, by: (UsageIndex, AccessOrder)) -> bool {
         context.is_ordered_across_subpasses(self.queue, self.last, (self.usage, self.order), by)
     }
@@ -432,7 +433,7 @@ impl ReadRecord {
 impl ResourceFirstScope {
     /// Whether a read came after a write, so that the write needs no check. If the write lies in a subpass that races
     /// this access, a read in a subpass that races the write does not count: nothing ordered it after the write.
-    fn has_read_since(&self, context: &AccessContext<'_>, write: WriteRecord<'_>, read: &ReadRecord) -> bool {
+    fn has_read_since(&self, context: &AccessContext<'_>, write: LastWrite<'_>, read: &LaneReads) -> bool {
         let contains = |(begin, end): (Tag, Tag), tag: Tag| begin < tag && tag <= end;
         let races = |[one, other]: &[(Tag, Tag); 2]| contains(*one, write.tag) && contains(*other, read.last);
         let is_racing = || write.is_in_unordered_subpass(context) && read.queue == context.queue;

@@ -9,22 +9,22 @@ use std::sync::Arc;
 use crate::access::access_context::AccessContext;
 use crate::access::access_order::AccessOrder;
 use crate::access::overlays::Overlay;
-use crate::access::range_state::{Accessor, ColdState, RangeState, WriteRecord};
+use crate::access::range_state::{Accessor, ColdState, LastWrite, RangeState};
 use crate::access::usages::{SYNC_TABLES, TRANSITION, TRANSITION_WRITE};
 use crate::dependency::clocks::Tag;
 use crate::dependency::expanded::ResolvedDependency;
 use crate::dependency::scopes::ExpandedScope;
 
 impl RangeState {
-    /// Records a layout transition, and makes it available and visible to the second scope of its barrier.
-    pub(crate) fn record_transition(
+    /// Adds a layout transition, and makes it available and visible to the second scope of its barrier.
+    pub(crate) fn add_transition(
         &mut self,
         context: &AccessContext<'_>,
         order: AccessOrder,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
     ) {
-        self.record_write(
+        self.add_write(
             Accessor { usage: TRANSITION_WRITE, queue: context.queue, order },
             context.identity,
             context.tag,
@@ -46,7 +46,7 @@ impl RangeState {
         self.add_to_overlays(context, scope, shared, |it| it.usage == TRANSITION_WRITE && it.tag == tag);
     }
 
-    /// If the last write is the buffer marker with a tag: a later marker, which is executed, has made it available.
+    /// If the last write is the buffer marker with a tag: a later marker, which is being executed, makes it available.
     pub(crate) fn add_marker_point(&mut self, context: &AccessContext<'_>, tag: Tag) {
         let wanted: Vec<bool> = self.writes().map(|it| it.tag == tag && it.order.is_marker()).collect();
         if wanted.contains(&true) {
@@ -76,7 +76,7 @@ impl RangeState {
         context: &AccessContext<'_>,
         scope: &ExpandedScope,
         shared: &mut SharedOverlays,
-        is_wanted: impl Fn(WriteRecord<'_>) -> bool,
+        is_wanted: impl Fn(LastWrite<'_>) -> bool,
     ) {
         if self.cold.as_ref().is_none_or(|it| !it.has_other_writes()) {
             if self.writes().any(is_wanted) {
@@ -106,7 +106,7 @@ impl RangeState {
 }
 
 impl ColdState {
-    /// The overlay of the write that was recorded last.
+    /// The overlay of the write that was added last.
     fn newest_overlay(&mut self) -> &mut Option<Arc<Overlay>> {
         let newest = self.rare.as_mut().and_then(|it| it.other_writes.last_mut());
         newest.map_or(&mut self.overlay, |it| &mut it.overlay)
@@ -119,7 +119,8 @@ impl ColdState {
     }
 }
 
-/// Lets the ranges to which one dependency does the same share one overlay. Most ranges of a resource are alike.
+/// Shares one overlay among the ranges that a dependency changes in the same way, because most ranges of a resource have
+/// equal overlays.
 #[derive(Default)]
 pub(crate) struct SharedOverlays {
     /// The last overlay before and after the change.

@@ -65,24 +65,24 @@ fn reads_of_a_lane_are_one() {
     let mut state = RangeState::default();
     assert!(!state.is_written() && state.last_read(copy_read().usage, AccessOrder::None).is_none());
     for tag in [10, 20, 30] {
-        state.record_read(copy_read(), &context(&clock, tag, 0));
+        state.add_read(copy_read(), &context(&clock, tag, 0));
     }
     assert_eq!(reads(&state), [(10, 30)]);
     // The same stage in another way is the same lane.
     for (tag, by) in [(40, sampled_read()), (50, storage_read()), (60, sampled_read())] {
-        state.record_read(by, &context(&clock, tag, 0));
+        state.add_read(by, &context(&clock, tag, 0));
     }
     assert_eq!(reads(&state), [(10, 30), (40, 60)]);
-    state.record_read(copy_read(), &context(&clock, 70, 0));
+    state.add_read(copy_read(), &context(&clock, 70, 0));
     assert_eq!(reads(&state), [(10, 70), (40, 60)]);
     let last = |by: Accessor, order| state.last_read(by.usage, order);
     assert_eq!((last(copy_read(), AccessOrder::None), last(sampled_read(), AccessOrder::None)), (Some(70), Some(60)));
     assert_eq!((last(copy_read(), AccessOrder::Color), last(storage_read(), AccessOrder::None)), (None, None));
     assert_eq!(last(sampled_read(), AccessOrder::Color), None);
-    state.record_read(Accessor { queue: 1, ..copy_read() }, &AccessContext { queue: 1, ..context(&clock, 80, 0) });
+    state.add_read(Accessor { queue: 1, ..copy_read() }, &AccessContext { queue: 1, ..context(&clock, 80, 0) });
     assert_eq!(reads(&state).len(), 3);
     assert_eq!(state.tags().collect::<Vec<_>>(), [70, 60, 80]);
-    state.record_write(copy_write(), ResourceIdentity::default(), 90);
+    state.add_write(copy_write(), ResourceIdentity::default(), 90);
     assert!(state.is_written() && reads(&state).is_empty());
     assert_eq!(state.write_tags().collect::<Vec<_>>(), [90]);
 }
@@ -92,20 +92,20 @@ fn reads_of_a_lane_are_one() {
 fn reads_of_before_a_subpass_stay() {
     let clock = QueueClock::default();
     let mut state = RangeState::default();
-    state.record_read(copy_read(), &context(&clock, 10, 0));
-    state.record_read(copy_read(), &context(&clock, 20, 10));
+    state.add_read(copy_read(), &context(&clock, 10, 0));
+    state.add_read(copy_read(), &context(&clock, 20, 10));
     assert_eq!(reads(&state), [(10, 10), (20, 20)]);
-    state.record_read(copy_read(), &context(&clock, 30, 10));
+    state.add_read(copy_read(), &context(&clock, 30, 10));
     assert_eq!(reads(&state), [(10, 10), (20, 30)]);
     let mut state = RangeState::default();
-    state.record_read(copy_read(), &context(&clock, 11, 0));
-    state.record_read(copy_read(), &context(&clock, 20, 10));
+    state.add_read(copy_read(), &context(&clock, 11, 0));
+    state.add_read(copy_read(), &context(&clock, 20, 10));
     assert_eq!(reads(&state), [(11, 20)]);
     let mut ordered = QueueClock::default();
     let stages = SYNC_TABLES.stages_of_bits(S::COPY.0);
     let first_scope = ordered.first_scope(0, 25, stages, Default::default());
     ordered.apply_second_scope(&first_scope, stages, Default::default());
-    state.record_read(copy_read(), &context(&ordered, 40, 30));
+    state.add_read(copy_read(), &context(&ordered, 40, 30));
     assert_eq!(reads(&state), [(11, 40)]);
 }
 
@@ -114,12 +114,12 @@ fn reads_of_before_a_subpass_stay() {
 fn reads_of_a_write_do_not_stand_for_later_ones() {
     let clock = QueueClock::default();
     let mut state = RangeState::default();
-    state.record(copy_write(), &context(&clock, 10, 0));
-    state.record(copy_read(), &context(&clock, 10, 0));
+    state.add_access(copy_write(), &context(&clock, 10, 0));
+    state.add_access(copy_read(), &context(&clock, 10, 0));
     assert_eq!(reads(&state), [(10, 10)]);
-    state.record_read(copy_read(), &context(&clock, 20, 0));
+    state.add_read(copy_read(), &context(&clock, 20, 0));
     assert_eq!(reads(&state), [(20, 20)]);
-    state.record_read(copy_read(), &context(&clock, 30, 0));
+    state.add_read(copy_read(), &context(&clock, 30, 0));
     assert_eq!(reads(&state), [(20, 30)]);
 }
 
@@ -127,10 +127,10 @@ fn reads_of_a_write_do_not_stand_for_later_ones() {
 fn a_first_read_of_long_ago_is_forgotten() {
     let clock = QueueClock::default();
     let mut state = RangeState::default();
-    state.record_read(copy_read(), &context(&clock, 1, 0));
-    state.record_read(copy_read(), &context(&clock, 1 + Tag::from(u32::MAX), 0));
+    state.add_read(copy_read(), &context(&clock, 1, 0));
+    state.add_read(copy_read(), &context(&clock, 1 + Tag::from(u32::MAX), 0));
     assert_eq!(reads(&state), [(1, 1 + Tag::from(u32::MAX))]);
-    state.record_read(copy_read(), &context(&clock, 2 + Tag::from(u32::MAX), 0));
+    state.add_read(copy_read(), &context(&clock, 2 + Tag::from(u32::MAX), 0));
     assert_eq!(reads(&state), [(2 + Tag::from(u32::MAX), 2 + Tag::from(u32::MAX))]);
 }
 
@@ -140,12 +140,12 @@ fn reads_are_parted_by_writes_of_other_names() {
     let clock = QueueClock::default();
     let read_at = |tag: Tag| {
         let mut state = RangeState::default();
-        state.record_read(copy_read(), &context(&clock, tag, 0));
+        state.add_read(copy_read(), &context(&clock, tag, 0));
         state
     };
     let parted = |mut state: RangeState, tag: Tag, writes: &[Tag]| {
         state.separate_reads(copy_read(), &context(&clock, tag, 0), writes);
-        state.record(copy_read(), &context(&clock, tag, 0));
+        state.add_access(copy_read(), &context(&clock, tag, 0));
         (reads(&state), past(&state))
     };
     // Written before it, or not at all.
@@ -157,16 +157,16 @@ fn reads_are_parted_by_writes_of_other_names() {
     assert_eq!(parted(read_at(20), 30, &[20, 25]), (vec![(30, 30)], vec![]));
     assert_eq!(parted(read_at(20), 30, &[0, 25]), (vec![(30, 30)], vec![]));
     let mut written = RangeState::default();
-    written.record_write(copy_write(), ResourceIdentity::default(), 5);
-    written.record_read(copy_read(), &context(&clock, 20, 0));
+    written.add_write(copy_write(), ResourceIdentity::default(), 5);
+    written.add_read(copy_read(), &context(&clock, 20, 0));
     assert_eq!(parted(written.clone(), 30, &[25]), (vec![(30, 30)], vec![(20, 20)]));
     // Other lanes stay as they are.
-    written.record_read(sampled_read(), &context(&clock, 22, 0));
+    written.add_read(sampled_read(), &context(&clock, 22, 0));
     assert_eq!(parted(written.clone(), 30, &[25]), (vec![(30, 30), (22, 22)], vec![(20, 20)]));
     let mut other = RangeState::default();
-    other.record_read(sampled_read(), &context(&clock, 20, 0));
+    other.add_read(sampled_read(), &context(&clock, 20, 0));
     assert_eq!(parted(other.clone(), 30, &[25]), (vec![(20, 20), (30, 30)], vec![]));
-    other.record_read(copy_read(), &context(&clock, 22, 0));
+    other.add_read(copy_read(), &context(&clock, 22, 0));
     assert_eq!(parted(other, 30, &[21, 25]), (vec![(20, 20), (30, 30)], vec![(22, 22)]));
 }
 
@@ -180,14 +180,14 @@ fn only_the_first_read_behind_a_write_is_past() {
         writes.push(write);
         for tag in reads {
             state.separate_reads(copy_read(), &context(&clock, tag, 0), &writes);
-            state.record(copy_read(), &context(&clock, tag, 0));
+            state.add_access(copy_read(), &context(&clock, tag, 0));
         }
     }
     assert_eq!((reads(&state), past(&state)), (vec![(32, 34)], vec![(12, 14), (22, 24)]));
     // All earlier reads lie before the last write, which comes alone.
     state.separate_reads(copy_read(), &context(&clock, 50, 0), &[40]);
     assert_eq!((reads(&state), past(&state)), (vec![], vec![]));
-    state.record(copy_read(), &context(&clock, 50, 0));
+    state.add_access(copy_read(), &context(&clock, 50, 0));
     state.separate_reads(copy_read(), &context(&clock, 60, 0), &[45, 55]);
     assert_eq!(past(&state), [(50, 50)]);
 }
@@ -196,14 +196,14 @@ fn only_the_first_read_behind_a_write_is_past() {
 fn a_command_that_writes_in_several_ways() {
     let storage = by(usage(S::COMPUTE_SHADER, A::SHADER_STORAGE_WRITE));
     let mut state = RangeState::default();
-    state.record_write(copy_write(), ResourceIdentity::default(), 10);
+    state.add_write(copy_write(), ResourceIdentity::default(), 10);
     assert!(state.cold.is_none());
-    state.record_write(copy_write(), ResourceIdentity::default(), 10);
+    state.add_write(copy_write(), ResourceIdentity::default(), 10);
     assert_eq!(state.writes().count(), 1);
-    state.record_write(storage, ResourceIdentity::default(), 10);
+    state.add_write(storage, ResourceIdentity::default(), 10);
     assert_eq!(state.writes().map(|it| it.usage).collect::<Vec<_>>(), [copy_write().usage, storage.usage]);
     assert!(state.cold.as_deref().is_some_and(ColdState::has_other_writes));
-    state.record_write(storage, ResourceIdentity::default(), 20);
+    state.add_write(storage, ResourceIdentity::default(), 20);
     assert_eq!(state.writes().map(|it| (it.usage, it.tag)).collect::<Vec<_>>(), [(storage.usage, 20)]);
     assert!(state.cold.is_none());
 }
@@ -215,7 +215,7 @@ fn ranges_share_overlays() {
     let mut shared = SharedOverlays::default();
     let mut states = [RangeState::default(), RangeState::default(), RangeState::default()];
     for range_state in &mut states {
-        range_state.record_write(copy_write(), ResourceIdentity::default(), 10);
+        range_state.add_write(copy_write(), ResourceIdentity::default(), 10);
     }
     let overlay = |it: &RangeState| it.cold.as_deref().and_then(|it| it.overlay.clone()).expect("an overlay");
     let scope = ExpandedScope { dst: SYNC_TABLES.stages_of_bits(S::COPY.0), ..ExpandedScope::default() };
@@ -228,7 +228,7 @@ fn ranges_share_overlays() {
     let mut shared = SharedOverlays::default();
     let scope = ExpandedScope { dst: SYNC_TABLES.stages_of_bits(S::COMPUTE_SHADER.0), ..ExpandedScope::default() };
     let mut fourth = RangeState::default();
-    fourth.record_write(copy_write(), ResourceIdentity::default(), 10);
+    fourth.add_write(copy_write(), ResourceIdentity::default(), 10);
     let mut states = [one.clone(), two.clone(), fourth, three.clone()];
     for range_state in &mut states {
         range_state.add_to_overlays(&context(&clock, 30, 0), &scope, &mut shared, |_| true);
@@ -238,7 +238,7 @@ fn ranges_share_overlays() {
     assert_eq!(overlay(one), overlay(three));
     assert_ne!(overlay(one), overlay(fourth));
     let mut state = RangeState::default();
-    state.record_write(copy_write(), ResourceIdentity::default(), 10);
+    state.add_write(copy_write(), ResourceIdentity::default(), 10);
     state.add_to_overlays(&context(&clock, 30, 0), &scope, &mut SharedOverlays::default(), |_| false);
     assert!(state.cold.is_none());
 }
@@ -251,7 +251,7 @@ fn transitions_of_now_are_shared() {
     let transition = by(TRANSITION_WRITE);
     for (by, tag, is_shared) in [(transition, 20, true), (transition, 10, false), (copy_write(), 20, false)] {
         let mut state = RangeState::default();
-        state.record_write(by, ResourceIdentity::default(), tag);
+        state.add_write(by, ResourceIdentity::default(), tag);
         state.share_transition(&context(&clock, 20, 0), 20, &scope, &mut SharedOverlays::default());
         assert_eq!(state.cold.is_some(), is_shared);
     }
@@ -300,7 +300,7 @@ fn short_ways_of_reading_keep_the_same() {
         let (mut short, mut from) = (RangeState::default(), 0);
         for tag in (10..200).step_by(10) {
             match dice.below(8) {
-                0 => short.record_write(copy_write(), ResourceIdentity::default(), tag),
+                0 => short.add_write(copy_write(), ResourceIdentity::default(), tag),
                 1 => from = tag - dice.below(2) * 10,
                 _ => {
                     // A command that writes may read too.
@@ -308,8 +308,8 @@ fn short_ways_of_reading_keep_the_same() {
                         context(&clock, if short.write_tag == tag - 10 { tag - dice.below(2) * 10 } else { tag }, from);
                     let (mut long, by) = (short.clone(), dice.pick(&few));
                     again += usize::from(long.clone().try_extend_second_read(by, &context));
-                    long.record(by, &context);
-                    short.record_read(by, &context);
+                    long.add_access(by, &context);
+                    short.add_read(by, &context);
                     assert_eq!(short, long);
                 }
             }

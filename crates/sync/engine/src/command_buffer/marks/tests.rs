@@ -202,7 +202,7 @@ fn what_is_spared() {
     };
     let skipped = |progress: &ExecutionProgress, is_rendering| {
         let skipped_accesses = progress.skipped(&marks, is_rendering);
-        (skipped_accesses.check, skipped_accesses.record)
+        (skipped_accesses.checks, skipped_accesses.additions)
     };
     let mut progress = ExecutionProgress::new();
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0, 0), (0, 0)));
@@ -210,7 +210,7 @@ fn what_is_spared() {
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0b101, 0b100), (0b100, 0b100)));
     progress.is_recording = true;
     assert_eq!((skipped(&progress, true), skipped(&progress, false)), ((0b101, 0b101), (0b100, 0b100)));
-    progress.marking = MarkMode::Record;
+    progress.marking = MarkMode::Set;
     assert_eq!(skipped(&progress, true), (0b101, 0b101));
     (progress.marking, progress.is_recording) = (MarkMode::Apply, false);
     assert_eq!(skipped(&progress, true), (0b1_1101, 0b10_0100));
@@ -230,7 +230,7 @@ fn what_is_spared() {
     };
     (progress.is_clean, progress.was_clean_action) = (true, true);
     let skipped_accesses = progress.skipped(&twice, true);
-    assert_eq!((skipped_accesses.check, skipped_accesses.record), (0b111, 0b101));
+    assert_eq!((skipped_accesses.checks, skipped_accesses.additions), (0b111, 0b101));
     // Each mark alone, and all together.
     let not_first = |before, inner, again| {
         AccessMarks { repeats_previous: before, written_before: inner, read_before: again, ..AccessMarks::default() }

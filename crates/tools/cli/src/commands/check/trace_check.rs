@@ -75,7 +75,7 @@ fn check_with(
     let outcome = each_record(file, &trace, progress, |trace_record| {
         records += 1;
         match trace_record.record {
-            Ok(record) => validator.record(trace_record.stream, record),
+            Ok(record) => validator.process_record(trace_record.stream, record),
             Err(_) => HostWrite::parse(trace_record.words).into_iter().for_each(|it| validator.host_wrote(it)),
         }
         let goes_on = goes_on(&validator);

@@ -1,8 +1,8 @@
-//! How far each thread is, and waiting for it.
+//! The progress of each thread of the replay, and waiting for it.
 //!
-//! A thread that performs a call publishes it by one store. A thread that needs a call of another thread spins for two
-//! microseconds, and then sleeps on a futex until that thread is there. One that sleeps for long follows the waits of
-//! the others: a cycle is an error that names its calls.
+//! A thread that has performed a call publishes its number by one store. A thread that needs a call of another thread
+//! spins for two microseconds, and then sleeps on a futex until the call is complete. A thread that sleeps for long looks
+//! for a cycle of waits. A cycle is an error that names its calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -17,17 +17,18 @@ use crate::schedule::progress_counter::ProgressCounter;
 /// Number of polls before a thread sleeps: about two microseconds.
 const SPIN_COUNT: u32 = 400;
 /// How long a thread sleeps before it looks for a cycle.
-const NAP: Duration = Duration::from_millis(200);
-/// Thread numbers below this are found without a map.
+const CYCLE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+/// Stream numbers below this are looked up in a list, and others in a map.
 const DENSE_MAX: u32 = 4096;
-/// The index of a thread that is not in the file.
-const NOWHERE: u32 = u32::MAX;
+/// The index of a thread that is not in the trace.
+const NO_INDEX: u32 = u32::MAX;
 
 /// The threads of a trace.
-pub(crate) struct ThreadPositions {
-    all: Vec<ThreadPosition>,
-    /// The index of a thread in `threads`, by stream number.
+pub(crate) struct ReplayProgress {
+    all: Vec<StreamProgress>,
+    /// The index of a thread in `all`, by stream number, for small numbers.
     dense: Vec<u32>,
+    /// The same for other numbers.
     sparse: FxHashMap<u32, usize>,
     is_stopped: AtomicBool,
     /// Set by the user to end the replay.
@@ -36,9 +37,9 @@ pub(crate) struct ThreadPositions {
     pub(crate) is_paused: AtomicBool,
 }
 
-/// Padded, because each is written by its own thread at every call; together they would be subject to false sharing.
+/// The progress of one thread. Padded against false sharing, because each thread writes its own at every call.
 #[repr(align(128))]
-struct ThreadPosition {
+struct StreamProgress {
     /// The last complete call; the largest number when the thread has ended.
     completed: ProgressCounter,
     stream: u32,
@@ -48,9 +49,9 @@ struct ThreadPosition {
     call: AtomicU64,
 }
 
-impl ThreadPositions {
-    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> ThreadPositions {
-        let position = |stream: &u32| ThreadPosition {
+impl ReplayProgress {
+    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> ReplayProgress {
+        let position = |stream: &u32| StreamProgress {
             completed: ProgressCounter::default(),
             stream: *stream,
             waits_for: AtomicU32::new(0),
@@ -64,10 +65,10 @@ impl ThreadPositions {
                 sparse.insert(*stream, index);
                 continue;
             }
-            dense.resize(dense.len().max(*stream as usize + 1), NOWHERE);
+            dense.resize(dense.len().max(*stream as usize + 1), NO_INDEX);
             dense[*stream as usize] = index as u32;
         }
-        ThreadPositions {
+        ReplayProgress {
             all: streams.iter().map(position).collect(),
             dense,
             sparse,
@@ -81,7 +82,7 @@ impl ThreadPositions {
     #[inline]
     pub(crate) fn index_of(&self, thread: u32) -> Option<usize> {
         match self.dense.get(thread as usize) {
-            Some(item) => (*item != NOWHERE).then_some(*item as usize),
+            Some(item) => (*item != NO_INDEX).then_some(*item as usize),
             None => self.sparse.get(&thread).copied(),
         }
     }
@@ -149,7 +150,7 @@ impl ThreadPositions {
         // Threads that wait for this one must learn of its progress.
         own.completed.flush_wakeups();
         let result = loop {
-            let slept = self.all[other].completed.sleep(until, NAP, || self.is_stopped());
+            let slept = self.all[other].completed.sleep(until, CYCLE_CHECK_INTERVAL, || self.is_stopped());
             let done = self.completed(other);
             if done >= until {
                 break Ok(done);
@@ -158,9 +159,9 @@ impl ThreadPositions {
                 break Err(ReplayError::Stopped);
             }
             if slept.is_timeout
-                && let Some(circle) = self.find_cycle(index)
+                && let Some(cycle) = self.find_cycle(index)
             {
-                break Err(ReplayError::OrderCycle(circle));
+                break Err(ReplayError::OrderCycle(cycle));
             }
         };
         own.waits_for.store(0, Ordering::Release);
@@ -189,14 +190,14 @@ impl ThreadPositions {
 
     /// Describes which thread waits for which.
     pub(crate) fn describe_waits(&self) -> Vec<String> {
-        let one = |own: &ThreadPosition| {
+        let one = |own: &StreamProgress| {
             let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
             Some(self.text(own, other, own.waits_until.load(Ordering::Relaxed)))
         };
         self.all.iter().filter_map(one).collect()
     }
 
-    fn text(&self, own: &ThreadPosition, other: usize, until: u64) -> String {
+    fn text(&self, own: &StreamProgress, other: usize, until: u64) -> String {
         let (call, stream) = (own.call.load(Ordering::Relaxed), self.all[other].stream);
         format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream)
     }
@@ -214,13 +215,13 @@ impl ThreadPositions {
 
     /// Detects that no thread makes progress for some time.
     pub(crate) fn watch(&self, patience: Duration) -> StallWatch<'_> {
-        StallWatch { positions: self, patience, seen: self.total_progress(), since: Instant::now() }
+        StallWatch { progress: self, patience, seen: self.total_progress(), since: Instant::now() }
     }
 }
 
 /// Used by a thread that waits for the device.
 pub(crate) struct StallWatch<'a> {
-    positions: &'a ThreadPositions,
+    progress: &'a ReplayProgress,
     patience: Duration,
     seen: u64,
     since: Instant,
@@ -229,11 +230,11 @@ pub(crate) struct StallWatch<'a> {
 impl StallWatch<'_> {
     /// Returns an error if the replay was stopped, or no thread makes progress.
     pub(crate) fn check(&mut self, what: impl FnOnce() -> String) -> Result<(), ReplayError> {
-        if self.positions.is_stopped() {
+        if self.progress.is_stopped() {
             return Err(ReplayError::Stopped);
         }
-        let seen = self.positions.total_progress();
-        if seen != self.seen || self.positions.is_paused.load(Ordering::Relaxed) {
+        let seen = self.progress.total_progress();
+        if seen != self.seen || self.progress.is_paused.load(Ordering::Relaxed) {
             (self.seen, self.since) = (seen, Instant::now());
         }
         if self.since.elapsed() < self.patience {
@@ -255,21 +256,21 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let positions = ThreadPositions::new(&[4, 9], Arc::default());
+        let progress = ReplayProgress::new(&[4, 9], Arc::default());
         let seen = AtomicU64::new(0);
         thread::scope(|scope| {
             let start = |(index, other): (usize, u32)| {
-                let (positions, seen) = (&positions, &seen);
+                let (progress, seen) = (&progress, &seen);
                 scope.spawn(move || {
                     for turn in 1..=2000 {
                         // The first thread is first in each turn.
                         let needed = turn - u64::from(index == 0);
-                        let other = positions.index_of(other).expect("it is there");
-                        positions.wait(index, turn, (other, needed)).expect("no circle");
+                        let other = progress.index_of(other).expect("it is there");
+                        progress.wait(index, turn, (other, needed)).expect("no circle");
                         assert_eq!(seen.fetch_add(1, Ordering::Relaxed), (turn - 1) * 2 + index as u64);
-                        positions.publish(index, turn);
+                        progress.publish(index, turn);
                     }
-                    positions.end(index);
+                    progress.end(index);
                 })
             };
             // Joined explicitly, because ThreadSanitizer does not see what the end of a scope waits for.
@@ -280,23 +281,23 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
-        let positions = ThreadPositions::new(&[1, DENSE_MAX + 5], Arc::default());
-        assert!(positions.is_complete(edge(77, 5)) && positions.is_complete(edge(0, 5)));
-        assert!(!positions.is_complete(edge(1, 5)) && !positions.is_complete(edge(DENSE_MAX + 5, 5)));
-        positions.end(1);
-        assert!(positions.wait(0, 1, (1, 1_000_000)).is_ok());
-        assert_eq!(positions.index_of(DENSE_MAX + 5), Some(1));
+        let progress = ReplayProgress::new(&[1, DENSE_MAX + 5], Arc::default());
+        assert!(progress.is_complete(edge(77, 5)) && progress.is_complete(edge(0, 5)));
+        assert!(!progress.is_complete(edge(1, 5)) && !progress.is_complete(edge(DENSE_MAX + 5, 5)));
+        progress.end(1);
+        assert!(progress.wait(0, 1, (1, 1_000_000)).is_ok());
+        assert_eq!(progress.index_of(DENSE_MAX + 5), Some(1));
     }
 
     #[test]
     fn a_circle_is_reported_with_its_calls() {
-        let positions = ThreadPositions::new(&[1, 2], Arc::default());
+        let progress = ReplayProgress::new(&[1, 2], Arc::default());
         let errors: Vec<String> = thread::scope(|scope| {
             let one = |index: usize, other| {
-                let positions = &positions;
+                let progress = &progress;
                 scope.spawn(move || {
-                    let error = positions.wait(index, 10 + index as u64, (other, 50)).expect_err("a circle");
-                    positions.stop();
+                    let error = progress.wait(index, 10 + index as u64, (other, 50)).expect_err("a circle");
+                    progress.stop();
                     error.to_string()
                 })
             };
@@ -308,13 +309,13 @@ mod tests {
 
     #[test]
     fn somebody_who_waits_for_ever_is_reported() {
-        let positions = ThreadPositions::new(&[1], Arc::default());
-        let mut watch = positions.watch(Duration::from_secs(3600));
+        let progress = ReplayProgress::new(&[1], Arc::default());
+        let mut watch = progress.watch(Duration::from_secs(3600));
         assert!(watch.check(|| "a fence".to_owned()).is_ok());
         let before = watch.since;
         thread::sleep(Duration::from_millis(1));
         assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since == before);
-        positions.publish(0, 1);
+        progress.publish(0, 1);
         assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since > before);
         watch.patience = Duration::from_millis(1);
         thread::sleep(watch.patience);

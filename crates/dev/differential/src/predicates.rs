@@ -275,20 +275,25 @@ fn is_set_of(command: &Command, wanted: EventId) -> bool {
     }
 }
 
-/// The writes of a transition are available by themselves. For the peer a load or store operation behind one needs a
-/// dependency that makes them available.
-fn is_behind_available_transition(_: &Program, disagreement: &LayerDisagreement) -> bool {
+/// The writes of a transition are available by themselves. For the peer a load or store operation behind one, or a command
+/// behind a barrier from all commands, needs a dependency that makes them available.
+fn is_behind_available_transition(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let in_pass = ["vkCmdBeginRenderPass", "vkCmdNextSubpass", "vkCmdEndRenderPass"];
-    let is_operation = |hazard: &ReportedHazard| {
-        let types = ["RenderPassLoadOpError", "RenderPassStoreOpError", "SubmitTimeError"];
+    let is_in_pass = in_pass.iter().any(|it| disagreement.at.function.starts_with(it));
+    let is_behind_transition = |hazard: &ReportedHazard| {
         hazard.code.ends_with("-AFTER-WRITE")
-            && types.contains(&hazard.message_type.as_str())
             && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
             && hazard.access != "SYNC_IMAGE_LAYOUT_TRANSITION"
+            && (is_in_pass || has_barrier_without_access(program, hazard))
     };
-    disagreement.kind == DisagreementKind::OnlyPeer
-        && in_pass.iter().any(|it| disagreement.at.function.starts_with(it))
-        && disagreement.peer.iter().all(is_operation)
+    disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_behind_transition)
+}
+
+/// Whether a barrier between the two commands comes after all commands and makes nothing available.
+fn has_barrier_without_access(program: &Program, hazard: &ReportedHazard) -> bool {
+    let between = commands_between(program, hazard);
+    let mut all = between.iter().flat_map(|it| dependencies_of(it.command));
+    all.any(|it| it.scope.src_stages == S::ALL_COMMANDS.0 && it.scope.src_access == 0)
 }
 
 /// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.

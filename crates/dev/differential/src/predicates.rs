@@ -2,10 +2,10 @@
 //!
 //! Where the specification is on the side of the peer, the difference is a bug of ours and has no predicate.
 
-use lavascope_abi::PipelineStageFlags2 as S;
+use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Area, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent,
+    Area, AttachmentKind, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent,
     Subpass, WaitEvents,
 };
 
@@ -35,6 +35,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
     KnownPredicate { name: "available-transition", covers: is_behind_available_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
+    KnownPredicate { name: "load-of-the-other-aspect", covers: is_load_of_other_aspect },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
     KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
     KnownPredicate { name: "early-tests", covers: is_early_test },
@@ -280,29 +281,68 @@ fn is_set_of(command: &Command, wanted: EventId) -> bool {
 fn is_behind_available_transition(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let in_pass = ["vkCmdBeginRenderPass", "vkCmdNextSubpass", "vkCmdEndRenderPass"];
     let is_in_pass = in_pass.iter().any(|it| disagreement.at.function.starts_with(it));
+    let types = ["RenderPassLoadOpError", "RenderPassStoreOpError", "SubmitTimeError"];
+    let is_operation = |hazard: &ReportedHazard| is_in_pass && types.contains(&hazard.message_type.as_str());
     let is_behind_transition = |hazard: &ReportedHazard| {
         hazard.code.ends_with("-AFTER-WRITE")
             && hazard.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION"
             && hazard.access != "SYNC_IMAGE_LAYOUT_TRANSITION"
-            && (is_in_pass || has_barrier_without_access(program, hazard))
+            && (is_operation(hazard) || has_barrier_without_access(program, hazard))
     };
     disagreement.kind == DisagreementKind::OnlyPeer && disagreement.peer.iter().all(is_behind_transition)
 }
 
 /// Whether a barrier between the two commands comes after all commands and makes nothing available.
 fn has_barrier_without_access(program: &Program, hazard: &ReportedHazard) -> bool {
-    let between = commands_between(program, hazard);
-    let mut all = between.iter().flat_map(|it| dependencies_of(it.command));
-    all.any(|it| it.scope.src_stages == S::ALL_COMMANDS.0 && it.scope.src_access == 0)
+    let all = S::ALL_COMMANDS.0;
+    commands_between(program, hazard).iter().any(|it| {
+        let dependencies = dependencies_of(it.command);
+        match it.command {
+            Command::Barrier(Barrier::Sync1 { src_stages, .. }) => {
+                *src_stages == all && dependencies.iter().all(|it| it.scope.src_access == 0)
+            }
+            _ => dependencies.iter().any(|it| it.scope.src_stages == all && it.scope.src_access == 0),
+        }
+    })
 }
 
-/// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only.
-fn is_read_of_attachment(_: &Program, disagreement: &LayerDisagreement) -> bool {
+/// Blending, and a test of depth or stencil that writes nothing, read an attachment. The peer knows of writes only: it
+/// misses such a read, and what a write is ordered after because of it.
+fn is_read_of_attachment(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let reads = ["COLOR_ATTACHMENT_READ", "DEPTH_STENCIL_ATTACHMENT_READ"];
     let is_read = |hazard: &ReportedHazard| {
         hazard.at.function.starts_with("vkCmdDraw") && reads.iter().any(|it| hazard.access.contains(it))
     };
-    disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_read)
+    let resource = resource_number(program, &disagreement.resource);
+    let is_behind_read = |hazard: &ReportedHazard| {
+        hazard.code == "SYNC-HAZARD-WRITE-AFTER-WRITE"
+            && commands_between(program, hazard).iter().any(|it| reads_attachment(it.command, resource))
+    };
+    match disagreement.kind {
+        DisagreementKind::OnlyOurs => disagreement.ours.iter().all(is_read),
+        DisagreementKind::OnlyPeer => disagreement.peer.iter().all(is_behind_read),
+        _ => false,
+    }
+}
+
+fn reads_attachment(command: &Command, resource: Option<u32>) -> bool {
+    let reads = A::COLOR_ATTACHMENT_READ.0 | A::DEPTH_STENCIL_ATTACHMENT_READ.0;
+    let Command::Action(all) = command else { return false };
+    all.iter().any(|it| Some(it.resource.0) == resource && it.access & reads != 0)
+}
+
+/// With a view mask, the peer performs the load operation of depth on stencil as well, and the other way round.
+fn is_load_of_other_aspect(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let Some(Command::BeginRenderPass { pass, views, .. }) = enclosing_instance(program, &disagreement.at) else {
+        return false;
+    };
+    let pass = &program.render_passes[pass.0 as usize];
+    let mut own = views.iter().zip(&pass.attachments).filter(|it| Some(it.0.resource.0) == resource);
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && pass.subpasses.iter().any(|it| it.view_mask != 0)
+        && own.any(|(_, it)| it.kind == AttachmentKind::DepthStencil && it.load != it.stencil_load)
+        && disagreement.ours.iter().all(|it| it.prior_access == "SYNC_IMAGE_LAYOUT_TRANSITION")
 }
 
 /// Whether a render area is a part of an image.

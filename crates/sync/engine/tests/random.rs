@@ -121,6 +121,16 @@ fn what_a_subpass_dependency_orders() {
     }
 }
 
+/// A marker of all commands makes the write of an earlier marker available. A marker of the transfer stage comes after
+/// neither, because the stage of the earlier one is logically later.
+#[test]
+fn markers_of_logically_later_stages() {
+    let program = random_program(1_119_056_210, &ProgramFeatures::ALL);
+    let engine = |it: &Program| check_with(SPECIFICATION.engine, it);
+    let found = find_disagreement(&program, SPECIFICATION.oracle, &engine);
+    assert!(found.is_none(), "{}", found.map_or(String::new(), |(small, why)| describe(&small, &why)));
+}
+
 /// Draw after draw does the same: what a command repeats is not looked at each time.
 #[test]
 fn actions_that_are_repeated() {

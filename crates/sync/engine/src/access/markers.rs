@@ -12,7 +12,8 @@
 //! 2. **A marker orders nothing before other commands of the copy stage.** A barrier inside a subpass or rendering has no
 //!    earlier marker from outside in its first scope, so chains through these are forgotten there.
 //! 3. **What an earlier marker wrote is available from a later marker on.** It becomes visible by a dependency that has
-//!    the later marker in its first scope. The state of the range keeps this as a point (`overlays`).
+//!    the later marker in its first scope. The state of the range keeps this as a point (`overlays`), at the stage of
+//!    markers: a marker has earlier markers in its first scope by their stages only.
 
 use std::ops::Range;
 use std::sync::LazyLock;

@@ -47,12 +47,14 @@ impl RangeState {
     }
 
     /// If the last write is the buffer marker with a tag: a later marker, which is being executed, makes it available.
+    /// The point has the stage of markers and not the copy stage: whether a marker comes after another one depends on
+    /// the stages of both, and not on the later one being a copy.
     pub(crate) fn add_marker_point(&mut self, context: &AccessContext<'_>, tag: Tag) {
         let wanted: Vec<bool> = self.writes().map(|it| it.tag == tag && it.order.is_marker()).collect();
         if wanted.contains(&true) {
             let cold = self.cold.get_or_insert_default();
             for (overlay, _) in cold.overlays().zip(wanted).filter(|it| it.1) {
-                Arc::make_mut(overlay.get_or_insert_default()).add_operation_point(context, SYNC_TABLES.copy);
+                Arc::make_mut(overlay.get_or_insert_default()).add_operation_point(context, SYNC_TABLES.marker);
             }
         }
     }

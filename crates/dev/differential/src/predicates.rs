@@ -116,7 +116,10 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
         let (Some(first), Some(last)) = (first, last) else { return false };
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
-    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
+    // Both may report another earlier command as well.
+    let is_reported = |it: &ReportedHazard| disagreement.ours.iter().any(|own| own.prior == it.prior && own.code == it.code);
+    disagreement.kind != DisagreementKind::OnlyOurs
+        && disagreement.peer.iter().all(|it| is_reported(it) || is_ordered(it))
 }
 
 /// A wait for an event changes a layout: the peer compares that with the stages of each event by itself, and not with
@@ -396,8 +399,9 @@ fn is_early_test(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let at = all.iter().find(|it| disagreement.at.place() == Some((it.buffer, it.index)));
     let Some(Command::Action(accesses)) = at.map(|it| it.command) else { return false };
     let is_early = accesses.iter().any(|it| it.stage == early) && accesses.iter().all(|it| it.stage != late);
-    let is_late = |it: &ReportedHazard| it.access.contains("LATE_FRAGMENT_TESTS");
-    disagreement.kind == DisagreementKind::OnlyPeer && is_early && disagreement.peer.iter().all(is_late)
+    let is_test = |it: &ReportedHazard| it.access.contains("FRAGMENT_TESTS");
+    let one_reports = [DisagreementKind::OnlyPeer, DisagreementKind::OnlyOurs].contains(&disagreement.kind);
+    one_reports && is_early && disagreement.ours.iter().chain(&disagreement.peer).all(is_test)
 }
 
 /// A presentation behind a read. For the peer a presentation writes once the image was presented before.

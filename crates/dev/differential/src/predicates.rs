@@ -54,11 +54,15 @@ fn is_race_behind_another_access(program: &Program, disagreement: &LayerDisagree
     };
     let has_several = |hazard: &ReportedHazard| {
         let prior = hazard.prior.as_ref().map(|it| queues_of(program, it)).unwrap_or_default();
-        // Of a race, those beside the earlier command; else those on other queues.
-        let is_there =
-            |buffer: &usize| queues_of_buffer(program, *buffer).iter().any(|it| prior.contains(it) == hazard.is_race());
+        let own = queues_of(program, &hazard.at);
+        // Of a race, those beside the earlier command; else those on other queues than the one of both commands.
+        let is_counted = |queue: &QueueId| match hazard.is_race() {
+            true => prior.contains(queue),
+            false => !(prior.contains(queue) && own.contains(queue)),
+        };
+        let is_there = |buffer: &usize| queues_of_buffer(program, *buffer).iter().any(is_counted);
         let count: usize = (0..program.command_buffers.len()).filter(is_there).map(accesses_of).sum();
-        let is_same_queue = queues_of(program, &hazard.at).iter().any(|it| prior.contains(it));
+        let is_same_queue = own.iter().any(|it| prior.contains(it));
         count > usize::from(hazard.is_race()) && (hazard.is_race() || is_same_queue)
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(has_several)

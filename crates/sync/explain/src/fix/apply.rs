@@ -175,7 +175,8 @@ fn edit_version_1(
     change: &mut dyn FnMut(&mut SyncScope),
 ) -> Option<()> {
     let place = match element {
-        Some(index) => index as usize,
+        // The fix of another hazard may be tried on a command with fewer elements.
+        Some(index) => Some(index as usize).filter(|it| *it < dependencies.len())?,
         None => dependencies.iter().position(|it| it.target == DependencyTarget::Global).unwrap_or(dependencies.len()),
     };
     let is_new = place == dependencies.len();
@@ -262,4 +263,19 @@ fn batch(program: &mut Program, site: BatchLocation) -> Option<&mut SubmitBatch>
 
 fn batch_part(program: &mut Program, part: BatchSemaphoreLocation) -> Option<&mut SubmitBatch> {
     batch(program, BatchLocation { step: part.step, batch: part.batch })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_element_that_a_barrier_lacks_cannot_be_edited() {
+        let scope = SyncScope { src_access: 1, ..SyncScope::default() };
+        let mut dependencies = vec![Dependency { scope, target: DependencyTarget::Global }];
+        let mut edit_element = |element| edit_version_1(&mut 1, &mut 1, &mut dependencies, element, &mut |_| ());
+        assert_eq!(edit_element(Some(0)), Some(()));
+        assert_eq!(edit_element(None), Some(()));
+        assert_eq!([1, 2].map(|it| edit_element(Some(it))), [None, None]);
+    }
 }

@@ -372,7 +372,7 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]
             seed,
             STEPS,
             ways,
-            &mut LiveActor { is_watched: method == "userfaultfd" && has_page_tracking(), ..live },
+            &mut LiveActor { is_watched: ["userfaultfd", "copy"].contains(&method) && has_page_tracking(), ..live },
         );
         world.destroy();
     })?;
@@ -602,6 +602,24 @@ fn the_system_tells_what_a_random_program_writes() {
 fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
     let name = "memory::the_system_tells_what_a_random_program_writes_on_lavapipe";
     captured(name, "userfaultfd", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
+}
+
+#[test]
+fn a_copy_shows_what_a_random_program_writes() {
+    let name = "memory::a_copy_shows_what_a_random_program_writes";
+    captured(name, "copy", None, &ALL_WAYS);
+}
+
+#[test]
+fn a_copy_shows_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::a_copy_shows_what_a_random_program_writes_on_lavapipe";
+    captured(name, "copy", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
+}
+
+#[test]
+fn comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy() {
+    let name = "memory::comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy";
+    captured_placed(name, "copy", &ALL_WAYS);
 }
 
 /// Calls of the system cannot write to pages that fault.

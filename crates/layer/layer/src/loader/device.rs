@@ -201,8 +201,7 @@ unsafe fn new_device_data(
         instance.headless_surfaces.as_ref().and_then(|_| unsafe { HeadlessDevice::begin(device, info?, &mut table) });
     // SAFETY: the contract of this function: the device was just made with these parameters, and the table has its
     // functions.
-    let memories =
-        unsafe { HostVisibleMemories::of(instance, params, (device, &mut table), import_request.as_ref()) };
+    let memories = unsafe { HostVisibleMemories::of(instance, params, (device, &mut table), import_request.as_ref()) };
     let pictures = functions.and_then(|functions| {
         // SAFETY: the contract of this function: the chain of a `vkCreateDevice` that the loader handed to this layer.
         let own = (functions, unsafe { find_set_loader_data(info?.p_next) });

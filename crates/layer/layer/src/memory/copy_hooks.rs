@@ -13,7 +13,7 @@ use super::{HostVisibleMemories, WriteScratch};
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::proc_addr::WATCHED_DEVICES;
-use crate::process::catch_panic::catch_panic;
+use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 
 thread_local! {
     /// Whether host writes were collected for the call that this thread is about to pass on.
@@ -109,7 +109,7 @@ unsafe fn slice<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
     unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
 }
 
-fn collect(memories: &HostVisibleMemories, name: &str) {
+fn collect(memories: &HostVisibleMemories, name: &'static str) {
     if IS_COLLECTED.replace(false) {
         return;
     }
@@ -118,10 +118,10 @@ fn collect(memories: &HostVisibleMemories, name: &str) {
         memories.expect_device_writes_anywhere();
         memories.collect_writes(&mut WriteTarget::Unrecorded(&mut WriteScratch::default()));
     };
-    catch_panic(name, work, || ());
+    catch_panic_and_retry(name, work, || ());
 }
 
-fn submit(memories: &HostVisibleMemories, (queue, fence): (Queue, Fence), name: &str) {
+fn submit(memories: &HostVisibleMemories, (queue, fence): (Queue, Fence), name: &'static str) {
     collect(memories, name);
     let work = || memories.copies.iter().for_each(|it| it.progress.submit(queue, fence));
     catch_panic(name, work, || ());
@@ -131,7 +131,8 @@ fn read_back(memories: &HostVisibleMemories, completion: Option<Completion>, res
     if let Some(completion) = completion
         && has_finished(result)
     {
-        catch_panic(name, || memories.read_back(completion), || ());
+        let again = || catch_panic(name, || memories.read_back(Completion::default()), || ());
+        catch_panic(name, || memories.read_back(completion), again);
     }
 }
 
@@ -149,11 +150,11 @@ fn expect(
     catch_panic(name, || memories.copies.as_ref().and_then(|it| ask(&it.progress)), || Some(Completion::default()))
 }
 
-fn copy_on_host(memories: &HostVisibleMemories, name: &str, forward: impl FnOnce() -> Result) -> Result {
+fn copy_on_host(memories: &HostVisibleMemories, name: &'static str, forward: impl FnOnce() -> Result) -> Result {
     // The recording collects nothing before most of these.
     IS_COLLECTED.set(false);
     let work = || memories.collect_writes(&mut WriteTarget::Unrecorded(&mut WriteScratch::default()));
-    catch_panic(name, work, || ());
+    catch_panic_and_retry(name, work, || ());
     catch_panic(name, || memories.copies.iter().for_each(|it| it.progress.write_on_host()), || ());
     let result = forward();
     read_back(memories, Some(Completion::default()), Result::SUCCESS, name);

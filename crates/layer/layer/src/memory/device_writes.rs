@@ -119,8 +119,7 @@ impl DeviceResources {
         let (info, buffer) = unsafe { (&*params.p_create_info.as_ptr(), params.p_buffer.as_ptr().read()) };
         let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
         // SAFETY: VUID-VkBufferCreateInfo-pNext-pNext: a valid chain, in which a structure of this type is such a one.
-        let chained =
-            unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
+        let chained = unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
         let usage = chained.map_or(u64::from(info.usage.0), |it| it.usage.0);
         if usage & !READ_ONLY_USAGE != 0 {
             self.buffers.insert(buffer.0, info.size);

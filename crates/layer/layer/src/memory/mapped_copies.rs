@@ -126,7 +126,8 @@ impl HostVisibleMemories {
             }
             return None;
         }
-        let wants_copy = || !is_disabled() && memory.wants_copy() && !copies.choice.take_compared(memory.ty, memory.size);
+        let wants_copy =
+            || !is_disabled() && memory.wants_copy() && !copies.choice.take_compared(memory.ty, memory.size);
         if catch_panic("vkMapMemory", wants_copy, || false) {
             // SAFETY: the contract of this function: the memory is not mapped, and the driver's mapping is whole.
             let driver = unsafe { copies.next.map_whole(device, info.memory) }?;

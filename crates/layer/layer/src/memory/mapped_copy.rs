@@ -279,13 +279,15 @@ impl HostVisibleMemories {
     /// Copies and records what the host has written into memories whose pages are watched.
     pub(super) fn collect_writes(&self, target: &mut WriteTarget<'_, '_>) {
         let Some(arena) = &self.arena else { return };
+        // A panic in the middle loses what the system has reported.
+        let is_lost = self.tracked.is_poisoned();
         // Held until all is recorded and copied: who finds nothing more comes after that.
         let tracked = lock(&self.tracked);
         if tracked.is_empty() {
             return;
         }
         let mut written = std::mem::take(&mut target.scratch().written);
-        if !arena.written(&mut written) {
+        if !arena.written(&mut written) || is_lost {
             // Some pages were reported, and are not reported again.
             written.clear();
             written.extend(tracked.iter().map(|(start, memory)| *start..start + memory.size));
@@ -301,6 +303,7 @@ impl HostVisibleMemories {
         }
         target.scratch().written = written;
         device_memory::finish_writes();
+        self.tracked.clear_poison();
     }
 
     /// The application may know by now what the device has written.

@@ -31,6 +31,7 @@ mod hazards;
 mod inline;
 mod lifetimes;
 mod memory;
+mod memory_copy;
 mod messages;
 mod objects;
 mod order;

@@ -324,6 +324,22 @@ copy_hooks! {
         result
     }
 
+    reset_fences: FnResetFences = fn(device: Device, fence_count: u32, p_fences: Ptr<Fence>) -> Result, |memories, forward| {
+        let _ = device;
+        // SAFETY: VUID-vkResetFences-pFences-parameter: as many as the count says.
+        let fences = unsafe { slice(p_fences, fence_count) };
+        let forget = || memories.copies.iter().for_each(|it| it.progress.forget_fences(fences));
+        catch_panic("vkResetFences", forget, || ());
+        forward()
+    }
+
+    destroy_fence: FnDestroyFence = fn(device: Device, fence: Fence, p_allocator: Ptr<Opaque>) -> (), |memories, forward| {
+        let _ = (device, p_allocator);
+        let forget = || memories.copies.iter().for_each(|it| it.progress.forget_fences(&[fence]));
+        catch_panic("vkDestroyFence", forget, || ());
+        forward();
+    }
+
     destroy_semaphore: FnDestroySemaphore = fn(device: Device, semaphore: Semaphore, p_allocator: Ptr<Opaque>) -> (), |memories, forward| {
         let _ = (device, p_allocator);
         let forget = || memories.copies.iter().for_each(|it| it.progress.forget_semaphore(semaphore));

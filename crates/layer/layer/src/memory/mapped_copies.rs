@@ -126,19 +126,37 @@ impl HostVisibleMemories {
             }
             return None;
         }
-        let wants_copy =
-            || !is_disabled() && memory.wants_copy() && !copies.choice.take_compared(memory.ty, memory.size);
-        if catch_panic("vkMapMemory", wants_copy, || false) {
-            // SAFETY: the contract of this function: the memory is not mapped, and the driver's mapping is whole.
-            let driver = unsafe { copies.next.map_whole(device, info.memory) }?;
-            if !catch_panic("vkMapMemory", || self.begin_copy(&memory, driver), || false) {
-                // SAFETY: the mapping above, which nobody uses.
-                unsafe { copies.next.unmap(device, info.memory) };
+        if catch_panic("vkMapMemory", || memory.wants_copy(), || false) {
+            // SAFETY: the contract of this function: the memory is not mapped.
+            let is_begun = unsafe { self.try_copy(device, info.memory, &memory) };
+            if !is_begun {
+                catch_panic("vkMapMemory", || memory.refuse_copy(), || ());
                 return None;
             }
         }
         let map = || memory.map_copy(info.offset, copies.progress.point_after(&Completion::default()));
         catch_panic("vkMapMemory", map, || None)
+    }
+
+    /// Begins a copy, unless comparing is cheaper. False if the driver has to map the memory.
+    ///
+    /// # Safety
+    ///
+    /// The handle must be that of the memory, which is not mapped.
+    unsafe fn try_copy(&self, device: Device, handle: DeviceMemory, memory: &Arc<WatchedMemory>) -> bool {
+        let Some(copies) = &self.copies else { return false };
+        let is_compared = || is_disabled() || copies.choice.take_compared(memory.ty, memory.size);
+        if catch_panic("vkMapMemory", is_compared, || true) {
+            return false;
+        }
+        // SAFETY: the contract of this function.
+        let Some(driver) = (unsafe { copies.next.map_whole(device, handle) }) else { return false };
+        let is_begun = catch_panic("vkMapMemory", || self.begin_copy(memory, driver), || false);
+        if !is_begun {
+            // SAFETY: the mapping above, which nobody uses.
+            unsafe { copies.next.unmap(device, handle) };
+        }
+        is_begun
     }
 
     fn begin_copy(&self, memory: &Arc<WatchedMemory>, driver: u64) -> bool {

@@ -114,6 +114,11 @@ impl WatchedMemory {
         state.copies.is_wanted && state.copies.copy.is_none()
     }
 
+    /// The driver maps it, and the host writes to that mapping: there is no copy from now on.
+    pub(super) fn refuse_copy(&self) {
+        lock(&self.state).copies.is_wanted = false;
+    }
+
     /// Takes the driver's mapping, which is whole. False if there is no room, or if it cannot be watched.
     pub(super) fn begin_copy(&self, arena: &Arc<PageArena>, driver: u64, point: ProgressPoint) -> bool {
         let Some(block) = arena.allocate(self.size, 1) else { return false };

@@ -616,6 +616,36 @@ fn a_copy_shows_what_a_random_program_writes_on_lavapipe() {
     captured(name, "copy", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
 }
 
+/// Memory of the device that the host sees: the driver does not import it, and the processor does not cache it.
+#[test]
+fn memory_of_the_device_has_a_copy_by_itself() {
+    let name = "memory::memory_of_the_device_has_a_copy_by_itself";
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let flags = vk::MemoryPropertyFlags::DEVICE_LOCAL | vk::MemoryPropertyFlags::HOST_VISIBLE;
+        let memory_type = type_with(&world, |it| it.contains(flags));
+        let live = LiveActor::new(&world, false);
+        run_steps(9, STEPS, &ALL_WAYS, &mut LiveActor { is_watched: true, memory_type, ..live });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let mut model = Model::default();
+    run_steps(9, STEPS, &ALL_WAYS, &mut model);
+    let file = outcome.bytes("trace.lava");
+    assert_alike(&replay(&file).0, &model.at_submissions);
+    let trace = Trace::open(&file).expect("a trace");
+    let metadata = trace.metadata();
+    let detection = metadata.iter().find_map(|it| it["memory_detection"].as_array()).expect("it is described");
+    let methods: Vec<(u64, &str)> = detection
+        .iter()
+        .map(|it| (it["type"].as_u64().expect("a number"), it["method"].as_str().expect("a word")))
+        .collect();
+    assert_eq!(methods, [(1, "userfaultfd"), (2, "userfaultfd"), (3, "userfaultfd"), (4, "copy")]);
+}
+
 #[test]
 fn comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy() {
     let name = "memory::comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy";

@@ -12,6 +12,7 @@ use super::mapped_copy::WriteTarget;
 use super::{HostVisibleMemories, WriteScratch};
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
+use crate::loader::pnext_chain::find_in_chain;
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 
@@ -121,10 +122,38 @@ fn collect(memories: &HostVisibleMemories, name: &'static str) {
     catch_panic_and_retry(name, work, || ());
 }
 
-fn submit(memories: &HostVisibleMemories, (queue, fence): (Queue, Fence), name: &'static str) {
+fn submit(
+    memories: &HostVisibleMemories,
+    (queue, fence): (Queue, Fence),
+    signals: impl FnOnce() -> Vec<(Semaphore, u64)>,
+    name: &'static str,
+) {
     collect(memories, name);
-    let work = || memories.copies.iter().for_each(|it| it.progress.submit(queue, fence));
+    let signals = catch_panic(name, signals, Vec::new);
+    let work = || memories.copies.iter().for_each(|it| it.progress.submit(queue, fence, &signals));
     catch_panic(name, work, || ());
+}
+
+/// The values of timeline semaphores that a batch signals.
+///
+/// # Safety
+///
+/// The info must be that of a valid `vkQueueSubmit`.
+unsafe fn timeline_signals(info: &SubmitInfo) -> Vec<(Semaphore, u64)> {
+    let ty = StructureType::TIMELINE_SEMAPHORE_SUBMIT_INFO;
+    // SAFETY: VUID-VkSubmitInfo-pNext-pNext: a valid chain, in which a structure of this type is such a one.
+    let timeline = unsafe { find_in_chain::<TimelineSemaphoreSubmitInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
+    let Some(timeline) = timeline else { return Vec::new() };
+    // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter and
+    // VUID-VkTimelineSemaphoreSubmitInfo-pSignalSemaphoreValues-parameter: as many as the counts say.
+    let (semaphores, values) = unsafe {
+        (
+            slice(info.p_signal_semaphores, info.signal_semaphore_count),
+            slice(timeline.p_signal_semaphore_values, timeline.signal_semaphore_value_count),
+        )
+    };
+    // Values of binary semaphores are ignored; a timeline never signals zero.
+    semaphores.iter().copied().zip(values.iter().copied()).filter(|it| it.1 != 0).collect()
 }
 
 fn read_back(memories: &HostVisibleMemories, completion: Option<Completion>, result: Result, name: &str) {
@@ -217,21 +246,27 @@ copy_hooks! {
     }
 
     queue_submit: FnQueueSubmit = fn(queue: Queue, submit_count: u32, p_submits: Ptr<SubmitInfo>, fence: Fence) -> Result, |memories, forward| {
-        let _ = (submit_count, p_submits);
-        submit(memories, (queue, fence), "vkQueueSubmit");
+        // SAFETY: VUID-vkQueueSubmit-pSubmits-parameter: as many as the count says.
+        let signals = || unsafe { slice(p_submits, submit_count).iter().flat_map(|it| timeline_signals(it)).collect() };
+        submit(memories, (queue, fence), signals, "vkQueueSubmit");
         forward()
     }
 
     queue_submit2: FnQueueSubmit2 = fn(queue: Queue, submit_count: u32, p_submits: Ptr<SubmitInfo2>, fence: Fence) -> Result, |memories, forward| {
-        let _ = (submit_count, p_submits);
-        submit(memories, (queue, fence), "vkQueueSubmit2");
+        let signals = || {
+            // SAFETY: VUID-vkQueueSubmit2-pSubmits-parameter: as many as the count says, each with as many semaphores as
+            // its count says.
+            let all = unsafe { slice(p_submits, submit_count).iter().flat_map(|it| slice(it.p_signal_semaphore_infos, it.signal_semaphore_info_count)) };
+            all.filter(|it| it.value != 0).map(|it| (it.semaphore, it.value)).collect()
+        };
+        submit(memories, (queue, fence), signals, "vkQueueSubmit2");
         forward()
     }
 
     queue_bind_sparse: FnQueueBindSparse = fn(queue: Queue, bind_info_count: u32, p_bind_info: Ptr<BindSparseInfo>, fence: Fence) -> Result, |memories, forward| {
         let _ = (bind_info_count, p_bind_info);
         catch_panic("vkQueueBindSparse", || memories.expect_device_writes_anywhere(), || ());
-        submit(memories, (queue, fence), "vkQueueBindSparse");
+        submit(memories, (queue, fence), Vec::new, "vkQueueBindSparse");
         forward()
     }
 

@@ -1,8 +1,8 @@
 //! What the application knows of how far the device is, so that what the device wrote is read once, and not at every
 //! question whose answer is known.
 //!
-//! Submissions are numbered. A fence that is signaled says that all earlier submissions of its queue are complete. A
-//! timeline semaphore says so of no certain submission here, but a value that was seen before says nothing new.
+//! Submissions are numbered. A fence that is signaled, or a timeline semaphore that has a value which a submission
+//! signals, says that all earlier submissions of the queue are complete. A value that was seen before says nothing new.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,6 +24,14 @@ struct ProgressState {
     fences: HashMap<u64, QueuePosition>,
     /// The largest value of each timeline semaphore that the application has learned of.
     semaphores: HashMap<u64, u64>,
+    /// The values that submissions signal, of each timeline semaphore, as far as they are not known yet.
+    signals: HashMap<u64, Vec<TimelineSignal>>,
+}
+
+#[derive(Clone, Copy)]
+struct TimelineSignal {
+    value: u64,
+    position: QueuePosition,
 }
 
 #[derive(Clone, Copy)]
@@ -49,13 +57,17 @@ pub(super) struct ProgressPoint {
 
 impl DeviceProgress {
     /// Work is about to be submitted.
-    pub(super) fn submit(&self, queue: Queue, fence: Fence) {
+    pub(super) fn submit(&self, queue: Queue, fence: Fence, signals: &[(Semaphore, u64)]) {
         let mut state = lock(&self.0);
         state.submissions += 1;
         let submission = state.submissions;
         state.submitted.insert(queue.0, submission);
         if fence.0 != 0 {
             state.fences.insert(fence.0, QueuePosition { queue: queue.0, submission });
+        }
+        for (semaphore, value) in signals {
+            let signal = TimelineSignal { value: *value, position: QueuePosition { queue: queue.0, submission } };
+            state.signals.entry(semaphore.0).or_default().push(signal);
         }
     }
 
@@ -71,7 +83,9 @@ impl DeviceProgress {
     }
 
     pub(super) fn forget_semaphore(&self, semaphore: Semaphore) {
-        lock(&self.0).semaphores.remove(&semaphore.0);
+        let mut state = lock(&self.0);
+        state.semaphores.remove(&semaphore.0);
+        state.signals.remove(&semaphore.0);
     }
 
     /// What it means that all of these fences, or one of them, are signaled; none if that is known. Before the call
@@ -102,8 +116,17 @@ impl DeviceProgress {
         let is_news = |it: &&(Semaphore, u64)| state.semaphores.get(&it.0.0).is_none_or(|known| *known < it.1);
         let news: Vec<(u64, u64)> = values.iter().filter(is_news).map(|it| (it.0.0, it.1)).collect();
         let is_certain = is_all || values.len() == 1;
-        let semaphores = if is_certain { news.clone() } else { Vec::new() };
-        (!news.is_empty()).then(|| Completion { semaphores, ..Completion::default() })
+        if news.is_empty() {
+            return None;
+        }
+        if !is_certain {
+            return Some(Completion::default());
+        }
+        let signals = |(semaphore, value): &(u64, u64)| {
+            let (all, value) = (state.signals.get(semaphore), *value);
+            all.into_iter().flatten().filter(move |it| it.value <= value).map(|it| it.position)
+        };
+        Some(Completion { queues: news.iter().flat_map(signals).collect(), semaphores: news })
     }
 
     /// What a call means that says nothing about submissions; none if all are complete.
@@ -133,6 +156,9 @@ impl DeviceProgress {
         for (semaphore, value) in completion.semaphores {
             let known = state.semaphores.entry(semaphore).or_default();
             *known = value.max(*known);
+            if let Some(signals) = state.signals.get_mut(&semaphore) {
+                signals.retain(|it| it.value > value);
+            }
         }
     }
 }
@@ -156,9 +182,9 @@ mod tests {
     #[test]
     fn a_fence_says_something_once() {
         let progress = DeviceProgress::default();
-        progress.submit(QUEUES[0], Fence(10));
-        progress.submit(QUEUES[1], Fence(11));
-        progress.submit(QUEUES[0], Fence(12));
+        progress.submit(QUEUES[0], Fence(10), &[]);
+        progress.submit(QUEUES[1], Fence(11), &[]);
+        progress.submit(QUEUES[0], Fence(12), &[]);
         assert!(progress.by_fences(&[Fence(99)], true).is_some(), "it may be that of a presentation");
         let first = progress.by_fences(&[Fence(10)], true).expect("news");
         assert!(!progress.point_after(&first).is_idle);
@@ -170,7 +196,7 @@ mod tests {
         progress.complete(others);
         assert!(progress.by_idle(None).is_none() && progress.by_something().is_none());
         assert!(progress.by_fences(&[Fence(99)], true).is_none(), "nothing is pending");
-        progress.submit(QUEUES[0], Fence(0));
+        progress.submit(QUEUES[0], Fence(0), &[]);
         assert!(progress.by_fences(&[Fence(12)], true).is_none());
         progress.forget_fences(&[Fence(12)]);
         assert!(progress.by_fences(&[Fence(12)], true).is_some(), "something else signals it");
@@ -179,8 +205,8 @@ mod tests {
     #[test]
     fn one_of_several_fences_may_be_any() {
         let progress = DeviceProgress::default();
-        progress.submit(QUEUES[0], Fence(10));
-        progress.submit(QUEUES[1], Fence(11));
+        progress.submit(QUEUES[0], Fence(10), &[]);
+        progress.submit(QUEUES[1], Fence(11), &[]);
         let any = progress.by_fences(&[Fence(10), Fence(11)], false).expect("news");
         assert!(!progress.point_after(&any).is_idle);
         progress.complete(any);
@@ -190,13 +216,27 @@ mod tests {
     #[test]
     fn later_submissions_are_not_complete() {
         let progress = DeviceProgress::default();
-        progress.submit(QUEUES[0], Fence(10));
+        progress.submit(QUEUES[0], Fence(10), &[]);
         let first = progress.by_idle(Some(QUEUES[0])).expect("news");
-        progress.submit(QUEUES[0], Fence(0));
+        progress.submit(QUEUES[0], Fence(0), &[]);
         assert!(!progress.point_after(&first).is_idle);
         progress.complete(first);
         assert!(progress.by_idle(Some(QUEUES[1])).is_none(), "nothing was submitted to it");
         assert!(progress.by_idle(None).is_some());
+    }
+
+    #[test]
+    fn a_value_that_a_submission_signals_says_that_it_is_complete() {
+        let progress = DeviceProgress::default();
+        progress.submit(QUEUES[0], Fence(0), &[(Semaphore(5), 1)]);
+        progress.submit(QUEUES[0], Fence(0), &[(Semaphore(5), 2)]);
+        let first = progress.by_semaphores(&[(Semaphore(5), 1)], true).expect("news");
+        assert!(!progress.point_after(&first).is_idle);
+        progress.complete(first);
+        let second = progress.by_semaphores(&[(Semaphore(5), 2)], true).expect("news");
+        assert!(progress.point_after(&second).is_idle);
+        progress.complete(second);
+        assert!(progress.by_something().is_none());
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl WatchedMemory {
         let is_new = copies.settled_at == point.submissions && !copies.is_written_elsewhere;
         let written = if is_new { Vec::new() } else { copies.writable.ranges() };
         let mut at = 0;
-        for range in written.iter().cloned().chain([self.size..self.size]) {
+        for range in written.iter().cloned().chain(std::iter::once(self.size..self.size)) {
             // SAFETY: the driver mapped the whole memory, and nobody uses these bytes: the application has no mapping,
             // and the device does not write there.
             unsafe { device_memory::clear(driver + at, (range.start - at) as usize) };
@@ -196,7 +196,8 @@ impl WatchedMemory {
             let WriteScratch { current, changed, exact, .. } = target.scratch();
             // SAFETY: memory of ours. The application may write meanwhile, and the bytes are then the old or the new.
             unsafe { read_into(copy.block.start, &segment, current) };
-            (changed.clear(), exact.clear());
+            changed.clear();
+            exact.clear();
             copy.clean.update_exactly(segment.start, current, changed, Some(&mut *exact));
             for run in exact.iter() {
                 // SAFETY: the driver mapped the whole memory until it is freed; the bytes are the host's.
@@ -248,7 +249,8 @@ impl MappedCopy {
             let WriteScratch { current, changed, exact, .. } = &mut *scratch;
             // SAFETY: the driver mapped the whole memory until it is freed.
             unsafe { read_into(self.driver, &segment, current) };
-            (changed.clear(), exact.clear());
+            changed.clear();
+            exact.clear();
             self.clean.update_exactly(segment.start, current, changed, Some(&mut *exact));
             for run in exact.iter() {
                 let to = self.block.start + segment.start + run.start as u64;

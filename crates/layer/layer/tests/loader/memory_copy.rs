@@ -4,7 +4,9 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use ash::vk;
+use lavascope_record::HostWrite;
 use lavascope_test_support::{TestRng, lavapipe};
+use lavascope_trace::{MergedReader, Trace};
 
 use crate::child::child;
 use crate::world::{Setup, World, entry};
@@ -186,7 +188,7 @@ fn write_words(shared: usize, expected: &[AtomicU32], (thread, seed, round): (us
     }
 }
 
-fn check(name: &str, driver: Option<&str>, seed: u64) {
+fn check_rounds(name: &str, driver: Option<&str>, seed: u64) {
     let mut environment = vec![
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
         ("LAVASCOPE_CAPTURE_MEMORY", "copy"),
@@ -196,17 +198,30 @@ fn check(name: &str, driver: Option<&str>, seed: u64) {
     environment.extend(driver.iter().flat_map(|it| [("VK_DRIVER_FILES", *it), ("VK_ICD_FILENAMES", *it)]));
     let Some(outcome) = child(name, &environment, || run_rounds(seed)) else { return };
     assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+    // What the device wrote is not mistaken for a host write.
+    let file = outcome.bytes("trace.lava");
+    let trace = Trace::open(&file).expect("a trace");
+    let (mut merged, mut size) = (MergedReader::new(&trace, None), 0);
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        let Some(written) = HostWrite::parse(merged_record.record) else { continue };
+        size += written.size();
+        for (at, bytes) in written.runs() {
+            let mut words = at / 4..(at + bytes.len() as u64).div_ceil(4);
+            assert!(words.all(|it| it % 2 == 0), "{} bytes at {at}", bytes.len());
+        }
+    }
+    assert!(size > 1000, "{size} bytes were written");
 }
 
 #[test]
 fn host_and_device_write_to_the_same_pages() {
-    check("memory_copy::host_and_device_write_to_the_same_pages", None, 1);
+    check_rounds("memory_copy::host_and_device_write_to_the_same_pages", None, 1);
 }
 
 #[test]
 fn host_and_device_write_to_the_same_pages_on_lavapipe() {
     let name = "memory_copy::host_and_device_write_to_the_same_pages_on_lavapipe";
-    check(name, Some(&lavapipe().to_string_lossy()), 2);
+    check_rounds(name, Some(&lavapipe().to_string_lossy()), 2);
 }
 
 /// A capture that has ended leaves the copies: nobody listens any more, and the data still has to arrive.

@@ -252,7 +252,26 @@ impl HostVisibleMemories {
     }
 
     /// A buffer or image is about to be destroyed.
-    pub(super) fn forget_resource(&self, resource: BoundResource) {
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command: `vkDestroyBuffer` or `vkDestroyImage`.
+    pub(super) unsafe fn forget_destroyed(&self, command: Command, params: *const u8) {
+        if command == Command::DestroyImage {
+            // SAFETY: the contract of this function.
+            let image = unsafe { (*params.cast::<DestroyImageParams>()).image };
+            self.images.remove(image);
+            return self.forget_resource(BoundResource::Image(image.0));
+        }
+        // SAFETY: the contract of this function.
+        let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
+        if self.interest == MemoryInterest::Indices {
+            lock(&self.inner).index_buffers.remove(&buffer.0);
+        }
+        self.forget_resource(BoundResource::Buffer(buffer.0));
+    }
+
+    fn forget_resource(&self, resource: BoundResource) {
         let Some(copies) = &self.copies else { return };
         let memory = lock(&copies.resources).remove(resource);
         if let Some(memory) = memory {

@@ -44,7 +44,6 @@ use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::inline_validation;
 use arena::PageArena;
-use device_writes::BoundResource;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
@@ -276,20 +275,8 @@ impl HostVisibleMemories {
                 self.record_all_results(sink);
                 self.remove_all();
             }
-            C::DestroyBuffer => {
-                // SAFETY: the contract of this function: the parameters are those of a `vkDestroyBuffer`.
-                let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
-                if self.interest == MemoryInterest::Indices {
-                    lock(&self.inner).index_buffers.remove(&buffer.0);
-                }
-                self.forget_resource(BoundResource::Buffer(buffer.0));
-            }
-            C::DestroyImage => {
-                // SAFETY: the contract of this function: the parameters are those of a `vkDestroyImage`.
-                let image = unsafe { (*params.cast::<DestroyImageParams>()).image };
-                self.images.remove(image);
-                self.forget_resource(BoundResource::Image(image.0));
-            }
+            // SAFETY: the contract of this function: the parameters are those of one of these commands.
+            C::DestroyBuffer | C::DestroyImage => unsafe { self.forget_destroyed(command, params) },
             C::CopyMemoryToImage => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
                 let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };

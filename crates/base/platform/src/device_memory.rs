@@ -13,7 +13,7 @@ pub unsafe fn read(from: u64, to: &mut [u8]) {
         // SAFETY: the contract of this function; the processor has the instruction.
         return unsafe { streaming::read(from, to) };
     }
-    // SAFETY: the contract of this function.
+    // SAFETY: by the contract of this function the bytes are mapped; `to` is ours.
     unsafe { read_plainly(from, to) }
 }
 
@@ -45,7 +45,7 @@ pub unsafe fn write(to: u64, bytes: &[u8]) {
 /// As for [`write()`], with `size` bytes, which nobody else uses.
 pub unsafe fn clear(to: u64, size: usize) {
     let target = std::ptr::with_exposed_provenance_mut::<u8>(to as usize);
-    // SAFETY: the caller's word.
+    // SAFETY: by the contract of this function these bytes are mapped, and nobody else uses them.
     unsafe { target.write_bytes(0, size) };
 }
 

@@ -32,7 +32,7 @@ pub(super) fn set_collected() {
 ///
 /// The handle must be that of a device or queue that is alive while the result is used.
 unsafe fn memories_of<'a>(handle: u64) -> Option<&'a HostVisibleMemories> {
-    // SAFETY: the contract of this function.
+    // SAFETY: by the contract of this function the handle is that of a device or queue that is alive.
     unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.handles().memories.as_ref()
 }
 
@@ -59,7 +59,7 @@ impl NextFunctions {
     /// The memory must be mapped, and nobody may use the mapping any more.
     pub(super) unsafe fn unmap(&self, device: Device, memory: DeviceMemory) {
         if let Some(unmap) = self.unmap_memory {
-            // SAFETY: the contract of this function.
+            // SAFETY: by the contract of this function the memory is mapped, and the mapping is not used any more.
             unsafe { unmap(device, memory) };
         }
     }
@@ -106,7 +106,7 @@ unsafe fn slice<'a, T>(first: Ptr<T>, count: u32) -> &'a [T] {
     if first == Ptr::NULL || count == 0 {
         return &[];
     }
-    // SAFETY: the caller's word.
+    // SAFETY: by the contract of this function there are so many elements, which stay.
     unsafe { std::slice::from_raw_parts(first.as_ptr(), count as usize) }
 }
 

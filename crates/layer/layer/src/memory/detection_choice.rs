@@ -211,7 +211,7 @@ unsafe fn read_time(host: u64) -> Duration {
     let mut bytes = [0; MEASURED_BYTES];
     let mut measure = || {
         let start = Instant::now();
-        // SAFETY: the caller's word.
+        // SAFETY: by the contract of this function as many bytes as are measured are mapped.
         unsafe { device_memory::read(host, &mut bytes) };
         start.elapsed()
     };

@@ -233,7 +233,7 @@ impl MemoryImport {
             return None;
         }
         let own = self.arena.allocate(info.allocation_size, self.alignment)?;
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the device is alive.
         (unsafe { self.types_of(device, &own) } & bit != 0).then_some(own)
     }
 
@@ -244,7 +244,7 @@ impl MemoryImport {
     /// The device must be alive.
     pub(super) unsafe fn imported_types(&self, device: Device) -> u32 {
         let Some(probe) = self.arena.allocate(1, self.alignment) else { return 0 };
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the device is alive.
         unsafe { self.types_of(device, &probe) & !self.excluded_types }
     }
 

@@ -30,6 +30,14 @@ pub(super) struct MappedCopies {
     is_written_anywhere: AtomicBool,
 }
 
+/// What is known of the memory of a new device.
+pub(super) struct DeviceMemoryFacts<'a> {
+    pub(super) properties: &'a PhysicalDeviceMemoryProperties,
+    pub(super) import: Option<&'a MemoryImport>,
+    /// Whether the system reports written pages.
+    pub(super) has_arena: bool,
+}
+
 impl MappedCopies {
     /// For a new device: from now on its memory is mapped here; none if no memory has a copy.
     ///
@@ -40,8 +48,9 @@ impl MappedCopies {
         interest: MemoryInterest,
         info: Ptr<DeviceCreateInfo>,
         (device, table): (Device, &mut DeviceTable),
-        (properties, import, has_arena): (&PhysicalDeviceMemoryProperties, Option<&MemoryImport>, bool),
+        memory: &DeviceMemoryFacts<'_>,
     ) -> Option<MappedCopies> {
+        let DeviceMemoryFacts { properties, import, has_arena } = *memory;
         let MemoryInterest::Everything(setting) = interest else { return None };
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let obstacle = unsafe { info.as_ptr().as_ref().and_then(|it| copy_obstacle(it)) };
@@ -92,7 +101,7 @@ impl HostVisibleMemories {
     pub(super) unsafe fn copy_state_of(&self, info: &MemoryAllocateInfo, memory: DeviceMemory) -> CopyState {
         let Some(copies) = &self.copies else { return CopyState::default() };
         let is_imported = self.import.as_ref().is_some_and(|it| it.tracked_address(memory).is_some());
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the info is that of a valid `vkAllocateMemory`.
         let is_wanted = copies.choice.may_copy(info.memory_type_index) && !is_imported && unsafe { is_copyable(info) };
         let submissions = copies.progress.point_after(&Completion::default()).submissions;
         let mut state = CopyState::new(is_wanted, self.wants_results, submissions);
@@ -149,7 +158,7 @@ impl HostVisibleMemories {
         if catch_panic("vkMapMemory", is_compared, || true) {
             return false;
         }
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the memory is alive and not mapped.
         let Some(driver) = (unsafe { copies.next.map_whole(device, handle) }) else { return false };
         let is_begun = catch_panic("vkMapMemory", || self.begin_copy(memory, driver), || false);
         if !is_begun {
@@ -225,7 +234,7 @@ impl HostVisibleMemories {
             | Command::BindImageMemory2 => {
                 // SAFETY: the contract of this function: the first parameter of these is the device.
                 let device = unsafe { params.cast::<Device>().read() };
-                // SAFETY: the contract of this function.
+                // SAFETY: by the contract of this function these are the parameters of one of these commands.
                 unsafe { for_each_binding(command, params, |binding| self.bind_resource(device, &binding)) };
             }
             _ => self.expect_device_writes_anywhere(),
@@ -258,12 +267,12 @@ impl HostVisibleMemories {
     /// The parameters must be those of the command: `vkDestroyBuffer` or `vkDestroyImage`.
     pub(super) unsafe fn forget_destroyed(&self, command: Command, params: *const u8) {
         if command == Command::DestroyImage {
-            // SAFETY: the contract of this function.
+            // SAFETY: by the contract of this function these are the parameters of a `vkDestroyImage`.
             let image = unsafe { (*params.cast::<DestroyImageParams>()).image };
             self.images.remove(image);
             return self.forget_resource(BoundResource::Image(image.0));
         }
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function these are the parameters of a `vkDestroyBuffer`.
         let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
         if self.interest == MemoryInterest::Indices {
             lock(&self.inner).index_buffers.remove(&buffer.0);

@@ -278,7 +278,7 @@ fn segments(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 /// The bytes must be mapped from `base` on until this returns.
 unsafe fn read_into(base: u64, bytes: &Range<u64>, to: &mut Vec<u8>) {
     to.resize((bytes.end - bytes.start) as usize, 0);
-    // SAFETY: the caller's word.
+    // SAFETY: by the contract of this function the bytes are mapped.
     unsafe { device_memory::read(base + bytes.start, to) };
 }
 

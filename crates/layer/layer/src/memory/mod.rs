@@ -47,7 +47,7 @@ use arena::PageArena;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
-use mapped_copies::MappedCopies;
+use mapped_copies::{DeviceMemoryFacts, MappedCopies};
 use mapped_copy::{CopyState, WriteTarget};
 use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
@@ -204,10 +204,11 @@ impl HostVisibleMemories {
             let excluded = if request.is_sparse() { local } else { 0 };
             MemoryImport::begin(instance, physical_device, excluded, (arena, table))
         });
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the device was made with these parameters.
         let copies = unsafe {
-            let facts = (&properties, import.as_ref(), arena.is_some());
-            MappedCopies::begin(interest, params.p_create_info, (device, table), facts)
+            let facts =
+                DeviceMemoryFacts { properties: &properties, import: import.as_ref(), has_arena: arena.is_some() };
+            MappedCopies::begin(interest, params.p_create_info, (device, table), &facts)
         };
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),

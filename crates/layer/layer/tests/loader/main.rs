@@ -28,6 +28,7 @@ mod exits;
 mod gpu;
 mod growth;
 mod hazards;
+mod host_image_copy;
 mod inline;
 mod lifetimes;
 mod memory;

@@ -20,6 +20,7 @@ use linux as system;
 compile_error!("this system needs a folder beside `linux`, with the same functions");
 
 pub mod clock;
+pub mod device_memory;
 pub mod files;
 pub mod library;
 pub mod pages;

@@ -353,7 +353,7 @@ settings! {
     }
     capture_memory: CaptureMemory {
         kind: SettingKind::Choice(CaptureMemory::WORDS), default: "auto", exists: true,
-        help: "How what the host writes into mapped memory is found: by pages that the system tells of, by pages that fault, or by comparing with a copy.",
+        help: "How what the host writes into mapped memory is found: by pages that the system tells of, by the same in a copy that the program gets, by pages that fault, or by comparing all bytes.",
         aliases: [],
     }
     capture_results: bool {

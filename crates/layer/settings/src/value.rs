@@ -403,6 +403,7 @@ architecture_name! {
     CaptureMemory {
         Auto = "auto",
         Userfaultfd = "userfaultfd",
+        Copy = "copy",
         Mprotect = "mprotect",
         Compare = "compare",
     }

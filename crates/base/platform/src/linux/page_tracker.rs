@@ -111,13 +111,22 @@ impl PageTracker {
 
     /// From now on writes are noticed.
     pub fn watch(&self, own: &AlignedMapping) -> bool {
+        self.register(own) && self.protect(own, own.start..own.start + own.size)
+    }
+
+    /// Prepares memory for [`PageTracker::protect`]. Pages that are not protected may count as written.
+    pub fn register(&self, own: &AlignedMapping) -> bool {
         let mut register = [own.start, own.size, REGISTER_WRITE_PROTECT, 0];
-        let mut protect = [own.start, own.size, PROTECT];
         // SAFETY: as large as the kernel expects; the memory is ours.
-        unsafe {
-            ioctl(self.userfault.as_raw_fd(), IOCTL_REGISTER, &raw mut register).is_some()
-                && ioctl(self.userfault.as_raw_fd(), IOCTL_PROTECT, &raw mut protect).is_some()
-        }
+        unsafe { ioctl(self.userfault.as_raw_fd(), IOCTL_REGISTER, &raw mut register) }.is_some()
+    }
+
+    /// From now on writes to these whole pages of registered memory are noticed.
+    pub fn protect(&self, own: &AlignedMapping, addresses: Range<u64>) -> bool {
+        assert!(own.contains(&addresses), "only pages of the mapping are protected");
+        let mut protect = [addresses.start, addresses.end - addresses.start, PROTECT];
+        // SAFETY: as large as the kernel expects; the memory is ours.
+        unsafe { ioctl(self.userfault.as_raw_fd(), IOCTL_PROTECT, &raw mut protect) }.is_some()
     }
 
     /// The pages that were written since the last call. False if that is unknown.
@@ -180,6 +189,24 @@ impl AlignedMapping {
         let start = first.checked_next_multiple_of(alignment)?;
         Some(AlignedMapping { start, size, mapped: first..first + whole })
     }
+
+    fn contains(&self, addresses: &Range<u64>) -> bool {
+        self.start <= addresses.start && addresses.start <= addresses.end && addresses.end <= self.start + self.size
+    }
+
+    /// Gives these whole pages back: they are zeros again, and not protected.
+    pub fn discard(&self, addresses: Range<u64>) {
+        assert!(self.contains(&addresses), "only pages of the mapping are given back");
+        let place = ptr::with_exposed_provenance_mut(addresses.start as usize);
+        // SAFETY: pages of our own mapping; whoever had them uses them no more. Without the advice they would keep
+        // their contents, so they are cleared then.
+        unsafe {
+            let size = (addresses.end - addresses.start) as usize;
+            if rustix::mm::madvise(place, size, Advice::LinuxDontNeed).is_err() {
+                ptr::write_bytes(place.cast::<u8>(), 0, size);
+            }
+        }
+    }
 }
 
 impl Drop for AlignedMapping {
@@ -205,6 +232,27 @@ mod tests {
         assert!(own.start.is_multiple_of(1 << 16) && own.size == 1 << 16);
         assert!(own.mapped.start <= own.start && own.start + own.size <= own.mapped.end);
         assert!(AlignedMapping::new(0, 4096).is_none() && AlignedMapping::new(u64::MAX, 4096).is_none());
+    }
+
+    #[test]
+    fn pages_that_were_given_back_are_zeros_and_are_watched_again() {
+        let missing = "asynchronous userfaultfd is missing: it needs Linux 6.7, and a sandbox that allows the call";
+        let tracker = PageTracker::get().expect(missing);
+        let page = page_size();
+        let own = AlignedMapping::new(8 * page, page).expect("there is room");
+        assert!(tracker.watch(&own));
+        let (part, all) = (own.start + 2 * page..own.start + 4 * page, own.start..own.start + own.size);
+        write(part.start);
+        own.discard(part.clone());
+        // SAFETY: memory of the test's own.
+        let byte = unsafe { ptr::with_exposed_provenance::<u8>(part.start as usize).read_volatile() };
+        assert_eq!(byte, 0);
+        assert!(tracker.protect(&own, part.clone()));
+        let mut found = Vec::new();
+        assert!(tracker.written(all.clone(), &mut found) && found.is_empty(), "{found:?}");
+        write(part.start + page);
+        assert!(tracker.written(all, &mut found));
+        assert!(found.iter().cloned().eq(std::iter::once(part.start + page..part.end)));
     }
 
     #[test]

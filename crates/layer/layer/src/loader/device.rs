@@ -199,8 +199,9 @@ unsafe fn new_device_data(
     // What is made ends with the data of the device.
     let unseen =
         instance.headless_surfaces.as_ref().and_then(|_| unsafe { HeadlessDevice::begin(device, info?, &mut table) });
-    let import = import_request.as_ref().map(|it| (it, &mut table));
-    let memories = HostVisibleMemories::of(instance, params.physical_device, import);
+    // SAFETY: the contract of this function: the device was just made with these parameters, and the table has its
+    // functions.
+    let memories = unsafe { HostVisibleMemories::of(instance, params, (device, &mut table), import_request.as_ref()) };
     let pictures = functions.and_then(|functions| {
         // SAFETY: the contract of this function: the chain of a `vkCreateDevice` that the loader handed to this layer.
         let own = (functions, unsafe { find_set_loader_data(info?.p_next) });

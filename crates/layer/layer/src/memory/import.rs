@@ -9,13 +9,14 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
-use lavascope_platform::pages::{AlignedMapping, PageTracker};
+use lavascope_platform::pages::PageTracker;
 use lavascope_settings::CaptureMemory;
 
 use super::MemoryInterest;
+use super::arena::{ArenaBlock, PageArena};
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::instance::{InstanceData, has_name};
@@ -32,7 +33,7 @@ const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 
 /// The imports of one device.
 pub(crate) struct MemoryImport {
-    page_tracker: &'static PageTracker,
+    arena: Arc<PageArena>,
     /// Types of memory that are left to the driver, one bit each.
     excluded_types: u32,
     alignment: u64,
@@ -43,7 +44,7 @@ pub(crate) struct MemoryImport {
 }
 
 struct ImportedMemory {
-    own: AlignedMapping,
+    own: ArenaBlock,
     is_watched: bool,
 }
 
@@ -146,7 +147,7 @@ unsafe fn is_sparse(info: &DeviceCreateInfo) -> bool {
 /// # Safety
 ///
 /// As above.
-unsafe fn is_grouped(info: &DeviceCreateInfo) -> bool {
+pub(super) unsafe fn is_grouped(info: &DeviceCreateInfo) -> bool {
     let ty = StructureType::DEVICE_GROUP_DEVICE_CREATE_INFO;
     // SAFETY: the caller's word; the structure of this type.
     unsafe {
@@ -186,7 +187,7 @@ impl MemoryImport {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         left_out: u32,
-        table: &mut DeviceTable,
+        (arena, table): (&Arc<PageArena>, &mut DeviceTable),
     ) -> Option<MemoryImport> {
         let get = instance.table.get_physical_device_properties2?;
         let mut host = PhysicalDeviceExternalMemoryHostPropertiesEXT::zeroed();
@@ -198,7 +199,7 @@ impl MemoryImport {
         unsafe { get(physical_device, Ptr::new((&raw mut all).expose_provenance() as u64)) };
         let alignment = host.min_imported_host_pointer_alignment;
         let import = MemoryImport {
-            page_tracker: PageTracker::get()?,
+            arena: Arc::clone(arena),
             excluded_types: left_out,
             alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
             allocate: table.allocate_memory?,
@@ -225,20 +226,39 @@ impl MemoryImport {
     /// # Safety
     ///
     /// The device must be alive, and the info that of a valid `vkAllocateMemory`.
-    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<AlignedMapping> {
+    unsafe fn prepare(&self, device: Device, visible: u32, info: &MemoryAllocateInfo) -> Option<ArenaBlock> {
         let bit = 1u32.checked_shl(info.memory_type_index)?;
         // SAFETY: the contract of this function: the info of a valid `vkAllocateMemory`.
         if visible & !self.excluded_types & bit == 0 || !unsafe { is_importable(info) } {
             return None;
         }
-        let own = AlignedMapping::new(info.allocation_size, self.alignment)?;
+        let own = self.arena.allocate(info.allocation_size, self.alignment)?;
+        // SAFETY: by the contract of this function the device is alive.
+        (unsafe { self.types_of(device, &own) } & bit != 0).then_some(own)
+    }
+
+    /// The types of memory that the driver can import, one bit each.
+    ///
+    /// # Safety
+    ///
+    /// The device must be alive.
+    pub(super) unsafe fn imported_types(&self, device: Device) -> u32 {
+        let Some(probe) = self.arena.allocate(1, self.alignment) else { return 0 };
+        // SAFETY: by the contract of this function the device is alive.
+        unsafe { self.types_of(device, &probe) & !self.excluded_types }
+    }
+
+    /// # Safety
+    ///
+    /// The device must be alive.
+    unsafe fn types_of(&self, device: Device, own: &ArenaBlock) -> u32 {
         let mut properties = MemoryHostPointerPropertiesEXT::zeroed();
         properties.s_type = StructureType::MEMORY_HOST_POINTER_PROPERTIES_EXT;
         let place = Ptr::new((&raw mut properties).expose_provenance() as u64);
         let handle_type = ExternalMemoryHandleTypeFlagBits::HOST_ALLOCATION_EXT;
         // SAFETY: the device has the extension; memory and place are ours.
         let result = unsafe { (self.properties)(device, handle_type, Ptr::new(own.start), place) };
-        (result == Result::SUCCESS && properties.memory_type_bits & bit != 0).then_some(own)
+        if result == Result::SUCCESS { properties.memory_type_bits } else { 0 }
     }
 }
 
@@ -301,7 +321,7 @@ unsafe extern "system" fn allocate_memory(
             let own = ManuallyDrop::new(own);
             let keep = || {
                 // Not before: to import it the driver may have to touch it.
-                let is_watched = import.page_tracker.watch(&own);
+                let is_watched = import.arena.watch(&own);
                 let own = ManuallyDrop::into_inner(own);
                 import.owned().insert(memory.0, ImportedMemory { own, is_watched });
             };

@@ -15,12 +15,19 @@
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
+mod arena;
+mod copy_hooks;
+mod detection_choice;
+mod device_progress;
+mod device_writes;
 mod host_image_copy;
 mod import;
+mod mapped_copies;
+mod mapped_copy;
 mod shadow;
 mod write_detection;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -36,9 +43,12 @@ use crate::loader::pnext_chain::find_in_chain;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::inline_validation;
+use arena::PageArena;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
+use mapped_copies::{DeviceMemoryFacts, MappedCopies};
+use mapped_copy::{CopyState, WriteTarget};
 use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
 
@@ -52,6 +62,14 @@ pub(crate) enum MemoryInterest {
     Indices,
 }
 
+impl MemoryInterest {
+    /// Whether written pages of memory of ours are asked for.
+    fn wants_arena(self) -> bool {
+        use CaptureMemory as C;
+        matches!(self, MemoryInterest::Everything(C::Auto | C::Userfaultfd | C::Copy))
+    }
+}
+
 /// The memories of a device that the host can see.
 pub(crate) struct HostVisibleMemories {
     /// By number of the type, one bit each.
@@ -59,6 +77,13 @@ pub(crate) struct HostVisibleMemories {
     coherent: u32,
     /// None if memory is the driver's own.
     import: Option<MemoryImport>,
+    /// None if no memory has a copy.
+    copies: Option<MappedCopies>,
+    /// None if the system does not report written pages.
+    arena: Option<Arc<PageArena>>,
+    /// Memories in the arena, by the address of the first byte. Held while the system is asked and its answer is worked
+    /// on; taken before the state of a memory.
+    tracked: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
     interest: MemoryInterest,
     wants_results: bool,
     images: HostCopyImages,
@@ -79,6 +104,7 @@ struct WatchedMemories {
 struct WatchedMemory {
     id: ObjectId,
     size: u64,
+    ty: u32,
     is_coherent: bool,
     interest: MemoryInterest,
     state: Mutex<MappingState>,
@@ -96,6 +122,9 @@ struct MappingState {
     index_state: IndexState,
     detection: WriteDetection,
     shadow: Shadow,
+    copies: CopyState,
+    /// Written pages of memory whose writes are flushed, which are recorded when they are.
+    unflushed: Vec<Range<u64>>,
 }
 
 /// Whether a memory has indices: then all host writes to it must be recorded.
@@ -140,32 +169,54 @@ pub(crate) struct MappedWriteSink<'a> {
 pub(crate) struct WriteScratch {
     /// Bytes of a memory that may have changed.
     dirty: Vec<Range<u64>>,
+    /// Addresses of written pages.
+    written: Vec<Range<u64>>,
     current: Vec<u8>,
     changed: Vec<Range<usize>>,
+    /// The same without equal bytes.
+    exact: Vec<Range<usize>>,
     writing: HostWriteBuilder,
     words: Vec<u64>,
 }
 
 impl HostVisibleMemories {
-    /// The memories of a new device; none if host writes are not recorded. A request and a table are given if memory of
-    /// ours can be imported.
-    pub(crate) fn of(
+    /// The memories of a new device; none if host writes are not recorded. A request is given if memory of ours can be
+    /// imported.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the `vkCreateDevice` that has made the device, and the table must have its
+    /// functions.
+    pub(crate) unsafe fn of(
         instance: &InstanceData,
-        physical_device: PhysicalDevice,
-        import: Option<(&MemoryImportRequest, &mut DeviceTable)>,
+        params: &CreateDeviceParams,
+        (device, table): (Device, &mut DeviceTable),
+        import: Option<&MemoryImportRequest>,
     ) -> Option<HostVisibleMemories> {
         let (interest, get) = (instance.memory_interest?, instance.table.get_physical_device_memory_properties?);
+        let physical_device = params.physical_device;
         let mut properties = PhysicalDeviceMemoryProperties::zeroed();
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
-        let import = import.and_then(|(import_request, table)| {
+        let arena = interest.wants_arena().then(PageArena::new).flatten();
+        let import = import.zip(arena.as_ref()).and_then(|(request, arena)| {
             let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
-            MemoryImport::begin(instance, physical_device, if import_request.is_sparse() { local } else { 0 }, table)
+            let excluded = if request.is_sparse() { local } else { 0 };
+            MemoryImport::begin(instance, physical_device, excluded, (arena, table))
         });
+        // SAFETY: by the contract of this function the device was made with these parameters.
+        let copies = unsafe {
+            let facts =
+                DeviceMemoryFacts { properties: &properties, import: import.as_ref(), has_arena: arena.is_some() };
+            MappedCopies::begin(interest, params.p_create_info, (device, table), &facts)
+        };
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
             import,
+            copies,
+            arena,
+            tracked: Mutex::default(),
             interest,
             wants_results: instance.wants_results,
             images: HostCopyImages::default(),
@@ -185,6 +236,7 @@ impl HostVisibleMemories {
             C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
                 let mapped = lock(&self.inner).mapped.clone();
                 mapped.iter().for_each(|it| it.record_all_writes(sink));
+                self.collect_before_call(sink);
             }
             C::FlushMappedMemoryRanges => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
@@ -193,8 +245,12 @@ impl HostVisibleMemories {
                     // SAFETY: VUID-vkFlushMappedMemoryRanges-pMemoryRanges-parameter: as many as the count says.
                     let range = unsafe { &*params.p_memory_ranges.as_ptr().add(at) };
                     if let Some(watched_memory) = self.get(range.memory) {
+                        let _tracked = lock(&self.tracked);
                         watched_memory.record_flushed_writes(range, sink);
                     }
+                }
+                if self.copies.is_some() {
+                    self.collect_before_call(sink);
                 }
             }
             C::UnmapMemory => {
@@ -220,13 +276,8 @@ impl HostVisibleMemories {
                 self.record_all_results(sink);
                 self.remove_all();
             }
-            C::DestroyBuffer if self.interest == MemoryInterest::Indices => {
-                // SAFETY: the contract of this function: the parameters are those of a `vkDestroyBuffer`.
-                let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
-                lock(&self.inner).index_buffers.remove(&buffer.0);
-            }
-            // SAFETY: the contract of this function: the parameters are those of a `vkDestroyImage`.
-            C::DestroyImage => self.images.remove(unsafe { (*params.cast::<DestroyImageParams>()).image }),
+            // SAFETY: the contract of this function: the parameters are those of one of these commands.
+            C::DestroyBuffer | C::DestroyImage => unsafe { self.forget_destroyed(command, params) },
             C::CopyMemoryToImage => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkCopyMemoryToImage`.
                 let info = unsafe { (*params.cast::<CopyMemoryToImageParams>()).p_copy_memory_to_image_info.as_ptr() };
@@ -243,6 +294,8 @@ impl HostVisibleMemories {
         if self.wants_results {
             let mapped = lock(&self.inner).mapped.clone();
             mapped.iter().for_each(|it| it.record_results(sink));
+            let tracked = lock(&self.tracked);
+            tracked.values().for_each(|it| it.record_results(sink));
         }
     }
 
@@ -263,6 +316,11 @@ impl HostVisibleMemories {
             Command::AllocateMemory if has_succeeded => {
                 // SAFETY: the contract of this function: a `vkAllocateMemory` that succeeded, and so wrote the memory.
                 unsafe { self.add_memory(&*params.cast(), id_of) };
+            }
+            // Only to find out what the device may write to.
+            command if has_succeeded && self.interest != MemoryInterest::Indices && binds_memory(command) => {
+                // SAFETY: the contract of this function: one of these commands, which succeeded.
+                unsafe { self.track_resources(command, params) };
             }
             // SAFETY: the contract of this function: a `vkCreateImage` that succeeded, and so wrote the image.
             Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
@@ -333,11 +391,14 @@ impl HostVisibleMemories {
         let state = MappingState {
             mapped: imported.map(|host| HostMapping { host, bytes }),
             is_imported: imported.is_some(),
+            // SAFETY: the caller's word: the info of a valid call.
+            copies: unsafe { self.copy_state_of(info, memory) },
             ..MappingState::default()
         };
         let is_coherent = self.coherent & bit != 0;
-        let (size, interest) = (info.allocation_size, self.interest);
-        let watched_memory = Arc::new(WatchedMemory { id, size, is_coherent, interest, state: Mutex::new(state) });
+        let (size, ty, interest) = (info.allocation_size, info.memory_type_index, self.interest);
+        let state = Mutex::new(state);
+        let watched_memory = Arc::new(WatchedMemory { id, size, ty, is_coherent, interest, state });
         let mut inner = lock(&self.inner);
         inner.all.insert(memory.0, watched_memory.clone());
         if imported.is_some() && interest != MemoryInterest::Indices {
@@ -421,12 +482,16 @@ impl HostVisibleMemories {
             return;
         }
         let mapped = HostMapping { host, bytes: offset..end };
+        let has_copy = state.copies.copy.as_ref().is_some_and(|it| it.has(host));
         state.detection = self.detection_for(memory, &mapped);
+        let in_arena = matches!(state.detection, WriteDetection::PageTracking).then(|| host - offset);
         state.mapped = Some(mapped);
-        let is_checked = other.is_tracked(state.index_state);
+        let is_checked = other.is_tracked(state.index_state) && !has_copy;
         drop(state);
-        if is_checked {
-            lock(&self.inner).add_mapped(other);
+        match in_arena {
+            _ if !is_checked => {}
+            Some(start) => _ = lock(&self.tracked).insert(start, other),
+            None => lock(&self.inner).add_mapped(other),
         }
     }
 
@@ -447,7 +512,9 @@ impl HostVisibleMemories {
         let Some(other) = self.get(memory) else { return };
         let mut state = lock(&other.state);
         state.mapped = state.mapped_before_unmap.take().or(state.mapped.take());
-        let is_checked = other.is_tracked(state.index_state);
+        // Which pages were written is not known any more.
+        state.detection = WriteDetection::CompareAll;
+        let is_checked = other.is_tracked(state.index_state) && state.copies.copy.is_none();
         drop(state);
         if is_checked {
             lock(&self.inner).add_mapped(other);
@@ -459,6 +526,9 @@ impl HostVisibleMemories {
         if self.wants_results {
             watched_memory.record_results(sink);
         }
+        self.collect_before_call(sink);
+        let arena_start = watched_memory.arena_start();
+        let mut tracked = lock(&self.tracked);
         watched_memory.record_writes(0..watched_memory.size, sink);
         let mut state = lock(&watched_memory.state);
         state.index_state.on_unmap();
@@ -466,7 +536,12 @@ impl HostVisibleMemories {
             state.mapped_before_unmap = state.mapped.take();
             // Before the driver reuses the pages.
             state.detection = WriteDetection::CompareAll;
+            let has_copy = state.copies.copy.is_some();
             drop(state);
+            if let Some(start) = arena_start.filter(|_| !has_copy) {
+                tracked.remove(&start);
+            }
+            drop(tracked);
             lock(&self.inner).mapped.retain(|other| other.id != watched_memory.id);
         }
     }
@@ -476,6 +551,7 @@ impl HostVisibleMemories {
         let Some(watched_memory) = inner.all.remove(&memory.0) else { return };
         inner.mapped.retain(|other| other.id != watched_memory.id);
         drop(inner);
+        self.forget_copy(&watched_memory);
         // Waits for the thread that checks it.
         let mut state = lock(&watched_memory.state);
         state.stop_tracking();
@@ -488,8 +564,27 @@ impl HostVisibleMemories {
 
     fn remove_all(&self) {
         let WatchedMemories { all, .. } = std::mem::take(&mut *lock(&self.inner));
+        lock(&self.tracked).clear();
         all.values().for_each(|it| lock(&it.state).stop_tracking());
     }
+}
+
+/// Whether a command makes or binds what the device may write to.
+fn binds_memory(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::CreateBuffer
+            | C::BindBufferMemory
+            | C::BindBufferMemory2
+            | C::BindImageMemory
+            | C::BindImageMemory2
+            | C::BindAccelerationStructureMemoryNV
+            | C::BindDataGraphPipelineSessionMemoryARM
+            | C::BindOpticalFlowSessionImageNV
+            | C::BindTensorMemoryARM
+            | C::BindVideoSessionMemoryKHR
+    )
 }
 
 /// The types of memory with a property, one bit each.
@@ -535,6 +630,23 @@ impl WatchedMemory {
         }
     }
 
+    /// The system reports that these bytes may have changed.
+    fn add_written(&self, bytes: Range<u64>, target: &mut WriteTarget<'_, '_>) {
+        let mut state = lock(&self.state);
+        if state.copies.copy.is_some() {
+            return self.upload(&mut state, bytes, target);
+        }
+        if !self.is_coherent && state.is_flushed {
+            return state.unflushed.push(bytes);
+        }
+        let is_tracked = self.is_tracked(state.index_state);
+        let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
+        if let (WriteTarget::Recorded(sink), true) = (target, is_tracked) {
+            let part = bytes.start.max(mapped.bytes.start)..bytes.end.min(mapped.bytes.end);
+            self.record_differences(mapped, shadow, part, sink);
+        }
+    }
+
     fn record_flushed_writes(&self, range: &MappedMemoryRange, sink: &mut MappedWriteSink<'_>) {
         lock(&self.state).is_flushed = true;
         // The rest of the mapping, which is cut off below.
@@ -566,12 +678,19 @@ impl WatchedMemory {
         if !self.is_tracked(state.index_state) {
             return;
         }
-        let MappingState { mapped: Some(mapped), detection: watch, shadow, .. } = &mut *state else { return };
+        let MappingState { mapped: Some(mapped), detection: watch, shadow, copies, unflushed, .. } = &mut *state else {
+            return;
+        };
+        if copies.copy.is_some() {
+            return;
+        }
         let wanted = wanted.start.max(mapped.bytes.start)..wanted.end.min(mapped.bytes.end);
         if wanted.is_empty() {
             return;
         }
         let mut parts = std::mem::take(&mut sink.scratch.dirty);
+        parts.extend(unflushed.extract_if(.., |it| it.start < wanted.end && wanted.start < it.end));
+        parts.iter_mut().for_each(|it| *it = it.start.max(mapped.bytes.start)..it.end.min(mapped.bytes.end));
         watch.add_written(mapped, wanted, &mut parts);
         for part in parts.drain(..) {
             self.record_differences(mapped, shadow, part, sink);

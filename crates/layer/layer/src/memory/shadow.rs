@@ -16,16 +16,34 @@ pub(super) struct Shadow(HashMap<u64, Box<[u8]>>);
 impl Shadow {
     /// Compares bytes of one segment, from an offset on. Returns the ranges of new bytes, relative to that offset.
     pub(super) fn update(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
+        self.update_exactly(offset, live, changed, None);
+    }
+
+    /// The same. Also returns the ranges without any byte that is equal.
+    pub(super) fn update_exactly(
+        &mut self,
+        offset: u64,
+        live: &[u8],
+        changed: &mut Vec<Range<usize>>,
+        exact: Option<&mut Vec<Range<usize>>>,
+    ) {
         let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
         debug_assert!(inside + live.len() <= SEGMENT_BYTES);
         match self.0.get_mut(&segment) {
             Some(old) => {
                 let old = &mut old[inside..inside + live.len()];
                 differences(old, live, changed);
+                if let Some(exact) = exact {
+                    changed.iter().for_each(|it| split_run(old, live, it.clone(), exact));
+                }
                 changed.iter().for_each(|it| old[it.clone()].copy_from_slice(&live[it.clone()]));
             }
             None => {
-                differences(&[0; SEGMENT_BYTES][..live.len()], live, changed);
+                let zeros = &[0; SEGMENT_BYTES][..live.len()];
+                differences(zeros, live, changed);
+                if let Some(exact) = exact {
+                    changed.iter().for_each(|it| split_run(zeros, live, it.clone(), exact));
+                }
                 if !changed.is_empty() {
                     let mut new = vec![0; SEGMENT_BYTES].into_boxed_slice();
                     new[inside..inside + live.len()].copy_from_slice(live);
@@ -65,6 +83,34 @@ fn trimmed(old: &[u8], new: &[u8], run: Range<usize>) -> Range<usize> {
     first..last + 1
 }
 
+/// Adds the parts of a run in which each byte differs.
+fn split_run(old: &[u8], new: &[u8], run: Range<usize>, parts: &mut Vec<Range<usize>>) {
+    let mut at = run.start;
+    while at < run.end {
+        let size = equal_bytes(&old[at..run.end], &new[at..run.end]);
+        let start = at + size;
+        at = start + different_bytes(&old[start..run.end], &new[start..run.end]);
+        if start < at {
+            parts.push(start..at);
+        }
+    }
+}
+
+/// The number of bytes at the beginning that are equal.
+fn equal_bytes(old: &[u8], new: &[u8]) -> usize {
+    old.iter().zip(new).take_while(|it| it.0 == it.1).count()
+}
+
+/// The number of bytes at the beginning that differ.
+fn different_bytes(old: &[u8], new: &[u8]) -> usize {
+    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|it| bytes[it]));
+    // A word without a zero byte differs in all bytes.
+    let has_zero = |it: u64| it.wrapping_sub(0x0101_0101_0101_0101) & !it & 0x8080_8080_8080_8080 != 0;
+    let words = old.chunks_exact(WORD).zip(new.chunks_exact(WORD));
+    let size = words.take_while(|it| !has_zero(word(it.0) ^ word(it.1))).count() * WORD;
+    size + old[size..].iter().zip(&new[size..]).take_while(|it| it.0 != it.1).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,6 +138,24 @@ mod tests {
         // From the middle of another segment on.
         assert_eq!(take(SEGMENT_BYTES as u64 + 8, &live[40..47]), std::slice::from_ref(&(0..7)));
         assert_eq!(take(SEGMENT_BYTES as u64 + 9, &live[41..47]), NONE);
+    }
+
+    #[test]
+    fn exact_ranges_have_all_bytes_that_differ_and_no_other() {
+        let (mut shadow, mut live, mut rng) = (Shadow::default(), vec![0u8; SEGMENT_BYTES], TestRng::new(5));
+        for _ in 0..500 {
+            let before = live.clone();
+            for _ in 0..rng.below(6) {
+                let (start, size) = (rng.below(SEGMENT_BYTES - 80), rng.below(80));
+                let density = 1 + rng.below(4);
+                live[start..start + size].iter_mut().for_each(|it| *it ^= u8::from(rng.below(density) == 0));
+            }
+            let (mut changed, mut exact) = (Vec::new(), Vec::new());
+            shadow.update_exactly(0, &live, &mut changed, Some(&mut exact));
+            let wanted: Vec<usize> = (0..live.len()).filter(|it| before[*it] != live[*it]).collect();
+            assert!(exact.iter().all(|it| !it.is_empty()) && exact.windows(2).all(|it| it[0].end < it[1].start));
+            assert_eq!(exact.into_iter().flatten().collect::<Vec<usize>>(), wanted);
+        }
     }
 
     #[test]

@@ -10,6 +10,9 @@ fn memories() -> HostVisibleMemories {
         visible: 1,
         coherent: 1,
         import: None,
+        copies: None,
+        arena: None,
+        tracked: Mutex::default(),
         interest: MemoryInterest::Indices,
         wants_results: false,
         images: HostCopyImages::default(),
@@ -20,7 +23,7 @@ fn memories() -> HostVisibleMemories {
 fn add(memories: &HostVisibleMemories, number: u64, size: u64) -> DeviceMemory {
     let id = ObjectId::new(HandleType::DeviceMemory, number).expect("a small number");
     let (interest, state) = (MemoryInterest::Indices, Mutex::default());
-    let memory = Arc::new(WatchedMemory { id, size, is_coherent: true, interest, state });
+    let memory = Arc::new(WatchedMemory { id, size, ty: 0, is_coherent: true, interest, state });
     lock(&memories.inner).all.insert(number, memory);
     DeviceMemory(number)
 }

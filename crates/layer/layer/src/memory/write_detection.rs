@@ -22,6 +22,7 @@ impl WriteDetection {
     /// Adds the wanted bytes that may have changed. A reported page is not reported again, so all bytes of it are
     /// added, as far as it is mapped.
     pub(super) fn add_written(&self, mapped: &HostMapping, wanted: Range<u64>, parts: &mut Vec<Range<u64>>) {
+        let known = parts.len();
         match self {
             WriteDetection::CompareAll => parts.push(wanted),
             WriteDetection::PageTracking => {
@@ -33,11 +34,11 @@ impl WriteDetection {
                     parts.clear();
                     return parts.push(mapped.bytes.clone());
                 }
-                parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
+                parts[known..].iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
             }
             WriteDetection::PageGuard(guard) => {
                 guard.written(mapped.address(wanted.start)..mapped.address(wanted.end), parts);
-                parts.iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
+                parts[known..].iter_mut().for_each(|it| *it = mapped.byte(it.start)..mapped.byte(it.end));
             }
         }
     }

@@ -12,7 +12,7 @@ use std::sync::{Barrier, Mutex};
 
 use ash::vk;
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, HostWrite, RecordPhase, check};
+use lavascope_record::{Call, HostWrite, RecordPhase, check};
 use lavascope_trace::{MergedReader, Trace};
 
 use crate::child::{ChildOutcome, child};
@@ -372,7 +372,7 @@ fn captured(name: &str, method: &str, driver: Option<&str>, ways: &[WriteMethod]
             seed,
             STEPS,
             ways,
-            &mut LiveActor { is_watched: method == "userfaultfd" && has_page_tracking(), ..live },
+            &mut LiveActor { is_watched: ["userfaultfd", "copy"].contains(&method) && has_page_tracking(), ..live },
         );
         world.destroy();
     })?;
@@ -604,6 +604,54 @@ fn the_system_tells_what_a_random_program_writes_on_lavapipe() {
     captured(name, "userfaultfd", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
 }
 
+#[test]
+fn a_copy_shows_what_a_random_program_writes() {
+    let name = "memory::a_copy_shows_what_a_random_program_writes";
+    captured(name, "copy", None, &ALL_WAYS);
+}
+
+#[test]
+fn a_copy_shows_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::a_copy_shows_what_a_random_program_writes_on_lavapipe";
+    captured(name, "copy", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
+}
+
+/// Memory of the device that the host sees: the driver does not import it, and the processor does not cache it.
+#[test]
+fn memory_of_the_device_has_a_copy_by_itself() {
+    let name = "memory::memory_of_the_device_has_a_copy_by_itself";
+    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let flags = vk::MemoryPropertyFlags::DEVICE_LOCAL | vk::MemoryPropertyFlags::HOST_VISIBLE;
+        let memory_type = type_with(&world, |it| it.contains(flags));
+        let live = LiveActor::new(&world, false);
+        run_steps(9, STEPS, &ALL_WAYS, &mut LiveActor { is_watched: true, memory_type, ..live });
+        world.destroy();
+    }) else {
+        return;
+    };
+    let mut model = Model::default();
+    run_steps(9, STEPS, &ALL_WAYS, &mut model);
+    let file = outcome.bytes("trace.lava");
+    assert_alike(&replay(&file).0, &model.at_submissions);
+    let trace = Trace::open(&file).expect("a trace");
+    let metadata = trace.metadata();
+    let detection = metadata.iter().find_map(|it| it["memory_detection"].as_array()).expect("it is described");
+    let methods: Vec<(u64, &str)> = detection
+        .iter()
+        .map(|it| (it["type"].as_u64().expect("a number"), it["method"].as_str().expect("a word")))
+        .collect();
+    assert_eq!(methods, [(1, "userfaultfd"), (2, "userfaultfd"), (3, "userfaultfd"), (4, "copy")]);
+}
+
+#[test]
+fn comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy() {
+    let name = "memory::comparing_finds_what_is_written_to_placed_memory_instead_of_a_copy";
+    captured_placed(name, "copy", &ALL_WAYS);
+}
+
 /// Calls of the system cannot write to pages that fault.
 const OWN_WAYS: [WriteMethod; 2] = [WriteMethod::Plain, WriteMethod::Thread];
 
@@ -717,59 +765,4 @@ mod own_faults {
         // SAFETY: `PAGE` is the mapping that `Page::new` made, of `SIZE` bytes.
         unsafe { libc::mprotect(place, SIZE, libc::PROT_READ | libc::PROT_WRITE) };
     }
-}
-
-/// The host memory that a copy to an image reads is in the trace, also if rows are longer than the copied part.
-#[test]
-fn what_a_host_copy_reads_is_recorded() {
-    let name = "memory::what_a_host_copy_reads_is_recorded";
-    let environment = [("LAVASCOPE_CAPTURE", "{folder}/trace.lava"), ("LAVASCOPE_REPORT", "{folder}/report")];
-    // 100 texels of 4 bytes and 60 rows in the second region, more than one record holds.
-    let sources = || [vec![7u8; 16], (0..(128 * 59 + 100) * 4).map(|it: usize| (it * 31) as u8).collect::<Vec<u8>>()];
-    let Some(outcome) = child(name, &environment, || {
-        let entry = entry();
-        let extensions = [c"VK_EXT_host_image_copy", c"VK_KHR_copy_commands2", c"VK_KHR_format_feature_flags2"];
-        let world = Setup { device_extensions: &extensions, ..Setup::OFF }.world(&entry);
-        let copies = ash::ext::host_image_copy::Device::new(&world.instance, &world.device);
-        let info = vk::ImageCreateInfo::default()
-            .image_type(vk::ImageType::TYPE_2D)
-            .format(vk::Format::R8G8B8A8_UNORM)
-            .extent(vk::Extent3D { width: 128, height: 64, depth: 1 })
-            .mip_levels(1)
-            .array_layers(1)
-            .samples(vk::SampleCountFlags::TYPE_1)
-            .usage(vk::ImageUsageFlags::HOST_TRANSFER_EXT);
-        let layers = vk::ImageSubresourceLayers::default().aspect_mask(vk::ImageAspectFlags::COLOR).layer_count(1);
-        let sources = sources();
-        let region = |value: usize, row: u32, width: u32, height: u32| {
-            let region = vk::MemoryToImageCopyEXT::default().image_subresource(layers).memory_row_length(row);
-            let region = region.image_extent(vk::Extent3D { width, height, depth: 1 });
-            vk::MemoryToImageCopyEXT { p_host_pointer: sources[value].as_ptr().cast(), ..region }
-        };
-        let regions = [region(0, 0, 2, 2), region(1, 128, 100, 60)];
-        // SAFETY: a new image, and `sources` has as many bytes as each region reads; both live until the copy returns
-        // (lifetime). The image has no memory (null driver).
-        unsafe {
-            let image = world.device.create_image(&info, None).expect("made");
-            let copy = vk::CopyMemoryToImageInfoEXT::default().dst_image(image).regions(&regions);
-            copies.copy_memory_to_image(&copy).expect("copied");
-            world.device.destroy_image(image, None);
-        }
-        world.destroy();
-    }) else {
-        return;
-    };
-    let file = outcome.bytes("trace.lava");
-    let trace = Trace::open(&file).expect("a trace");
-    let (mut merged, mut found) = (MergedReader::new(&trace, None), [Vec::new(), Vec::new()]);
-    let mut is_before = true;
-    while let Some(merged_record) = merged.take_next().expect("whole") {
-        if let Some(HostBytes { region, first, bytes }) = HostBytes::parse(merged_record.record) {
-            assert!(is_before && first as usize == found[region as usize].len());
-            found[region as usize].extend_from_slice(bytes);
-        } else {
-            is_before &= check(merged_record.record).expect("a call").command() != Command::CopyMemoryToImage;
-        }
-    }
-    assert!(!is_before && found == sources());
 }

@@ -117,8 +117,9 @@ pub(crate) const LAZY: u32 = 5;
 pub(crate) const PROTECTED: u32 = 6;
 /// The memory types that fit any resource.
 pub(crate) const ORDINARY_TYPES: u32 = 0b1_1111;
-/// The memory types that the host can map.
-pub(crate) const HOST_TYPES: u32 = 0b1_1110;
+/// The memory types that can be imported from the host: as with discrete devices, not those of the device that the host
+/// can map.
+pub(crate) const IMPORTED_TYPES: u32 = 0b0_1110;
 
 /// Flags and heap of each memory type.
 const MEMORY_TYPES: [(u32, u32); 7] = {

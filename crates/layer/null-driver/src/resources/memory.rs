@@ -293,8 +293,7 @@ pub(crate) fn get_memory_host_pointer_properties_ext(
     call: &GetMemoryHostPointerPropertiesEXTParams,
 ) -> Result {
     let Some(out) = c.get_mut(call.p_memory_host_pointer_properties) else { return Result::ERROR_UNKNOWN };
-    // The host-visible types.
-    out.memory_type_bits = crate::capabilities::physical_device::HOST_TYPES;
+    out.memory_type_bits = crate::capabilities::physical_device::IMPORTED_TYPES;
     Result::SUCCESS
 }
 

@@ -63,6 +63,8 @@ struct TraceInfo {
     api_version: Option<String>,
     /// What the driver says about each device that was made.
     devices: Vec<Value>,
+    /// How host writes were found in each type of memory.
+    memory_detection: Vec<Value>,
     instance_extensions: BTreeSet<String>,
     device_extensions: BTreeSet<String>,
     /// That devices were made with.
@@ -130,6 +132,7 @@ impl TraceInfo {
             info.program = facts["program"].as_str().map(str::to_owned).or(info.program);
             speed = facts["ticks_per_second"].as_u64().unwrap_or(speed);
             info.devices.extend(facts.get("device").cloned());
+            info.memory_detection.extend(facts["memory_detection"].as_array().into_iter().flatten().cloned());
             info.broken_synchronization.extend(facts.get("broken_synchronization").cloned());
             info.unknown_commands.extend(facts["unknown_command"].as_str().map(str::to_owned));
             info.part_of = part_of(&facts["trimmed"]).or(info.part_of);
@@ -233,10 +236,11 @@ impl TraceInfo {
         rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
         for (ty, type_info) in &self.memory {
             let text = format!(
-                "{} bytes in {} allocations{}",
+                "{} bytes in {} allocations{}{}",
                 type_info.bytes,
                 type_info.allocations,
-                self.memory_type_text(*ty)
+                self.memory_type_text(*ty),
+                self.detection_text(*ty)
             );
             rows.push(row(&format!("memory of type {ty}"), &text));
         }
@@ -281,6 +285,18 @@ impl TraceInfo {
         let words = ["device local", "host visible", "host coherent", "host cached", "lazily allocated", "protected"];
         let set: Vec<&str> = words.iter().enumerate().filter(|it| flags >> it.0 & 1 != 0).map(|it| *it.1).collect();
         if set.is_empty() { String::new() } else { format!(" ({})", set.join(", ")) }
+    }
+
+    /// How host writes to a type of memory were found, if the driver did not import memory of the layer.
+    fn detection_text(&self, ty: u32) -> String {
+        let Some(detection) = self.memory_detection.iter().find(|it| it["type"].as_u64() == Some(ty.into())) else {
+            return String::new();
+        };
+        let (method, reason) = (detection["method"].as_str(), detection["reason"].as_str().unwrap_or("unknown"));
+        match method {
+            None | Some("userfaultfd") => String::new(),
+            Some(method) => format!("; host writes are found by \"{method}\": {reason}"),
+        }
     }
 
     fn order_text(&self) -> &'static str {

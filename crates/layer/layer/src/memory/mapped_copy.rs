@@ -1,0 +1,324 @@
+//! A copy of mapped memory that the application gets in the place of the driver's mapping.
+//!
+//! Reading memory of a device over the bus is slow, and the system does not report writes to it. So the application
+//! gets memory of ours, whose written pages the system reports. Before a call that lets the device read, changed bytes
+//! are copied into the driver's mapping. When the application may know that the device has written, the bytes that the
+//! device may have written are copied back. A clean copy has what both had last: a byte that differs from it was
+//! written by the host, if the application's copy has it, or by the device, if the driver's mapping has it. Only such
+//! bytes are copied, because the other side may be writing those beside them.
+//!
+//! The driver's mapping is whole, and stays until the memory is freed. Bytes that the device cannot have written are
+//! zeros at first, on both sides.
+//!
+//! Absent on purpose: programs that watch mapped memory for writes of a device without any call of Vulkan. They need
+//! another method.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use lavascope_abi::*;
+use lavascope_platform::device_memory;
+
+use super::arena::{ArenaBlock, PageArena};
+use super::device_progress::{Completion, ProgressPoint};
+use super::device_writes::WritableBytes;
+use super::shadow::{SEGMENT_BYTES, Shadow};
+use super::write_detection::WriteDetection;
+use super::{HostVisibleMemories, MappedWriteSink, MappingState, WatchedMemory, WriteScratch, lock};
+use crate::loader::pnext_chain::chain_types;
+use crate::process::process_state::PROCESS_STATE;
+
+/// The copy of one memory.
+pub(super) struct MappedCopy {
+    block: ArenaBlock,
+    /// Where the driver mapped the first byte.
+    driver: u64,
+    clean: Shadow,
+    /// Whether the application has it mapped.
+    is_mapped: bool,
+}
+
+/// What a memory needs to have a copy.
+#[derive(Default)]
+pub(super) struct CopyState {
+    /// Whether it may have one.
+    is_wanted: bool,
+    pub(super) copy: Option<MappedCopy>,
+    pub(super) writable: WritableBytes,
+    /// The submissions whose results were read.
+    settled_at: u64,
+    /// Whether the host wrote to the driver's mapping itself.
+    is_written_elsewhere: bool,
+    /// Whether the trace has what the device writes.
+    has_results: bool,
+}
+
+/// Who hears of host writes.
+pub(super) enum WriteTarget<'a, 'b> {
+    Recorded(&'a mut MappedWriteSink<'b>),
+    Unrecorded(&'a mut WriteScratch),
+}
+
+impl WriteTarget<'_, '_> {
+    pub(super) fn scratch(&mut self) -> &mut WriteScratch {
+        match self {
+            WriteTarget::Recorded(sink) => sink.scratch,
+            WriteTarget::Unrecorded(scratch) => scratch,
+        }
+    }
+}
+
+impl CopyState {
+    /// For new memory, after so many submissions.
+    pub(super) fn new(is_wanted: bool, has_results: bool, submissions: u64) -> CopyState {
+        CopyState { is_wanted, has_results, settled_at: submissions, ..CopyState::default() }
+    }
+}
+
+impl MappedCopy {
+    pub(super) fn has(&self, host: u64) -> bool {
+        (self.block.start..self.block.start + self.block.size).contains(&host)
+    }
+}
+
+/// Whether an allocation may have a copy: the memory is of this process and device alone.
+///
+/// # Safety
+///
+/// The info must be that of a valid `vkAllocateMemory`.
+pub(super) unsafe fn is_copyable(info: &MemoryAllocateInfo) -> bool {
+    // SAFETY: VUID-VkMemoryAllocateInfo-pNext-pNext, by the contract of this function: a valid chain.
+    unsafe { chain_types(info.p_next) }.into_iter().all(|(ty, at)| match ty {
+        StructureType::MEMORY_PRIORITY_ALLOCATE_INFO_EXT
+        | StructureType::MEMORY_DEDICATED_ALLOCATE_INFO
+        | StructureType::MEMORY_OPAQUE_CAPTURE_ADDRESS_ALLOCATE_INFO => true,
+        StructureType::MEMORY_ALLOCATE_FLAGS_INFO => {
+            // SAFETY: in a valid chain a structure that says that it is a `VkMemoryAllocateFlagsInfo` is one.
+            let flags = unsafe { (*at.cast::<MemoryAllocateFlagsInfo>().as_ptr()).flags.0 };
+            flags & MemoryAllocateFlags::DEVICE_MASK.0 == 0
+        }
+        StructureType::EXPORT_MEMORY_ALLOCATE_INFO => {
+            // SAFETY: in a valid chain a structure that says that it is a `VkExportMemoryAllocateInfo` is one.
+            let types = unsafe { (*at.cast::<ExportMemoryAllocateInfo>().as_ptr()).handle_types.0 };
+            types == 0
+        }
+        // Imported from elsewhere, or not known to us.
+        _ => false,
+    })
+}
+
+impl WatchedMemory {
+    /// Whether it may have a copy, and has none.
+    pub(super) fn wants_copy(&self) -> bool {
+        let state = lock(&self.state);
+        state.copies.is_wanted && state.copies.copy.is_none()
+    }
+
+    /// The driver maps it, and the host writes to that mapping: there is no copy from now on.
+    pub(super) fn refuse_copy(&self) {
+        lock(&self.state).copies.is_wanted = false;
+    }
+
+    /// Takes the driver's mapping, which is whole. False if there is no room, or if it cannot be watched.
+    pub(super) fn begin_copy(&self, arena: &Arc<PageArena>, driver: u64, point: ProgressPoint) -> bool {
+        let Some(block) = arena.allocate(self.size, 1) else { return false };
+        let mut state = lock(&self.state);
+        let copies = &mut state.copies;
+        if copies.is_written_elsewhere {
+            copies.writable.add_former(0..self.size);
+        }
+        let is_new = copies.settled_at == point.submissions && !copies.is_written_elsewhere;
+        let written = if is_new { Vec::new() } else { copies.writable.ranges() };
+        let mut at = 0;
+        for range in written.iter().cloned().chain(std::iter::once(self.size..self.size)) {
+            // SAFETY: the driver mapped the whole memory, and nobody uses these bytes: the application has no mapping,
+            // and the device does not write there.
+            unsafe { device_memory::clear(driver + at, (range.start - at) as usize) };
+            at = range.end;
+        }
+        let mut copy = MappedCopy { block, driver, clean: Shadow::default(), is_mapped: false };
+        let mut scratch = WriteScratch::default();
+        written.into_iter().for_each(|it| copy.read_back(it, self.size, &mut scratch));
+        copies.settle(point);
+        copies.is_written_elsewhere = false;
+        // After the device's bytes: they are no host writes.
+        let is_watched = arena.watch(&copy.block);
+        copies.copy = is_watched.then_some(copy);
+        is_watched
+    }
+
+    /// The application maps the memory from a byte on. Returns the address; none if there is no copy.
+    pub(super) fn map_copy(&self, offset: u64, point: ProgressPoint) -> Option<u64> {
+        let mut state = lock(&self.state);
+        state.copies.read_back(self.size, point);
+        let copy = state.copies.copy.as_mut()?;
+        copy.is_mapped = true;
+        copy.block.start.checked_add(offset)
+    }
+
+    /// The application has unmapped the memory. False if there is no copy.
+    pub(super) fn unmap_copy(&self) -> bool {
+        let mut state = lock(&self.state);
+        let Some(copy) = state.copies.copy.as_mut() else { return false };
+        copy.is_mapped = false;
+        true
+    }
+
+    /// The memory is mapped in another way from now on. False if it had no copy.
+    pub(super) fn end_copy(&self) -> bool {
+        let mut state = lock(&self.state);
+        state.copies.is_written_elsewhere = true;
+        state.copies.copy.take().is_some()
+    }
+
+    /// Where the first byte is, if the memory is one of the arena.
+    pub(super) fn arena_start(&self) -> Option<u64> {
+        let state = lock(&self.state);
+        let is_tracked = matches!(state.detection, WriteDetection::PageTracking);
+        let mapped = || state.mapped.as_ref().filter(|_| is_tracked).map(|it| it.host - it.bytes.start);
+        state.copies.copy.as_ref().map(|it| it.block.start).or_else(mapped)
+    }
+
+    /// The device may have written to it, and the application may know.
+    pub(super) fn read_back_if_mapped(&self, point: ProgressPoint) {
+        let mut state = lock(&self.state);
+        if state.copies.copy.as_ref().is_some_and(|it| it.is_mapped) {
+            state.copies.read_back(self.size, point);
+        }
+    }
+
+    /// Copies what the host has written among these bytes, and records it.
+    pub(super) fn upload(&self, state: &mut MappingState, part: Range<u64>, target: &mut WriteTarget<'_, '_>) {
+        let MappingState { copies, shadow, .. } = state;
+        let CopyState { copy: Some(copy), writable, has_results, .. } = copies else { return };
+        let is_exact = writable.overlaps(&part);
+        for segment in segments(part.start..part.end.min(self.size)) {
+            let WriteScratch { current, changed, exact, .. } = target.scratch();
+            // SAFETY: memory of ours. The application may write meanwhile, and the bytes are then the old or the new.
+            unsafe { read_into(copy.block.start, &segment, current) };
+            changed.clear();
+            exact.clear();
+            copy.clean.update_exactly(segment.start, current, changed, Some(&mut *exact));
+            for run in exact.iter() {
+                // SAFETY: the driver mapped the whole memory until it is freed; the bytes are the host's.
+                unsafe { device_memory::write(copy.driver + segment.start + run.start as u64, &current[run.clone()]) };
+            }
+            let WriteTarget::Recorded(sink) = target else { continue };
+            let WriteScratch { current, changed, exact, .. } = &mut *sink.scratch;
+            if *has_results {
+                // The trace has the device's bytes as well.
+                changed.clear();
+                shadow.update(segment.start, current, changed);
+            } else if is_exact {
+                std::mem::swap(changed, exact);
+            }
+            if !changed.is_empty() && PROCESS_STATE.is_capturing() {
+                sink.record_changes(self.id, segment.start);
+            }
+        }
+    }
+}
+
+impl CopyState {
+    /// Reads what the device may have written since its results were read.
+    fn read_back(&mut self, memory_size: u64, point: ProgressPoint) {
+        if self.settled_at == point.submissions {
+            return;
+        }
+        let ranges = self.writable.ranges();
+        if let Some(copy) = &mut self.copy {
+            let mut scratch = WriteScratch::default();
+            ranges.into_iter().for_each(|it| copy.read_back(it, memory_size, &mut scratch));
+        }
+        self.settle(point);
+    }
+
+    fn settle(&mut self, point: ProgressPoint) {
+        if point.is_idle {
+            self.settled_at = point.submissions;
+            self.writable.forget_former();
+        }
+    }
+}
+
+impl MappedCopy {
+    fn read_back(&mut self, range: Range<u64>, memory_size: u64, scratch: &mut WriteScratch) {
+        // Whole lines of the processor, which are read together.
+        let lines = range.start / LINE * LINE..range.end.next_multiple_of(LINE).min(memory_size);
+        for segment in segments(lines) {
+            let WriteScratch { current, changed, exact, .. } = &mut *scratch;
+            // SAFETY: the driver mapped the whole memory until it is freed.
+            unsafe { read_into(self.driver, &segment, current) };
+            changed.clear();
+            exact.clear();
+            self.clean.update_exactly(segment.start, current, changed, Some(&mut *exact));
+            for run in exact.iter() {
+                let to = self.block.start + segment.start + run.start as u64;
+                // SAFETY: memory of ours, as large as the driver's. The device wrote these bytes and the application
+                // knows it, so that it does not write them meanwhile.
+                unsafe { device_memory::write(to, &current[run.clone()]) };
+            }
+        }
+    }
+}
+
+/// Bytes that the processor fetches together.
+const LINE: u64 = 64;
+
+/// A range in parts that a shadow can compare.
+fn segments(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let size = SEGMENT_BYTES as u64;
+    let first = (range.start < range.end).then_some(range.start);
+    let starts = std::iter::successors(first, move |it| Some((it / size + 1) * size).filter(|it| *it < range.end));
+    starts.map(move |it| it..((it / size + 1) * size).min(range.end))
+}
+
+/// # Safety
+///
+/// The bytes must be mapped from `base` on until this returns.
+unsafe fn read_into(base: u64, bytes: &Range<u64>, to: &mut Vec<u8>) {
+    to.resize((bytes.end - bytes.start) as usize, 0);
+    // SAFETY: by the contract of this function the bytes are mapped.
+    unsafe { device_memory::read(base + bytes.start, to) };
+}
+
+impl HostVisibleMemories {
+    /// Copies and records what the host has written into memories whose pages are watched.
+    pub(super) fn collect_writes(&self, target: &mut WriteTarget<'_, '_>) {
+        let Some(arena) = &self.arena else { return };
+        // A panic in the middle loses what the system has reported.
+        let is_lost = self.tracked.is_poisoned();
+        // Held until all is recorded and copied: who finds nothing more comes after that.
+        let tracked = lock(&self.tracked);
+        if tracked.is_empty() {
+            return;
+        }
+        let mut written = std::mem::take(&mut target.scratch().written);
+        if !arena.written(&mut written) || is_lost {
+            // Some pages were reported, and are not reported again.
+            written.clear();
+            written.extend(tracked.iter().map(|(start, memory)| *start..start + memory.size));
+        }
+        for run in written.drain(..) {
+            let before = tracked.range(..=run.start).next_back();
+            for (start, memory) in before.into_iter().chain(tracked.range(run.start + 1..run.end)) {
+                let bytes = run.start.saturating_sub(*start)..run.end.saturating_sub(*start).min(memory.size);
+                if bytes.start < bytes.end {
+                    memory.add_written(bytes, target);
+                }
+            }
+        }
+        target.scratch().written = written;
+        device_memory::finish_writes();
+        self.tracked.clear_poison();
+    }
+
+    /// The application may know by now what the device has written.
+    pub(super) fn read_back(&self, completion: Completion) {
+        let Some(copies) = &self.copies else { return };
+        let point = copies.progress.point_after(&completion);
+        let all: Vec<Arc<WatchedMemory>> = lock(&copies.all).values().cloned().collect();
+        all.iter().for_each(|it| it.read_back_if_mapped(point));
+        copies.progress.complete(completion);
+    }
+}

@@ -39,7 +39,7 @@ use lavascope_trace::{Tail, Trace};
 pub use error::ReplayError;
 pub use memory::device_memory::WriteComparison;
 pub use options::{
-    FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint, PausedCall, ProgressCallback,
+    CallCallback, CallMoment, FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint, PausedCall, ProgressCallback,
     ReplayOptions,
 };
 pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};

@@ -89,8 +89,7 @@ struct Generator {
 
 /// The program of a seed, for a device with some queues.
 pub fn generate(seed: u64, queues: usize) -> Program {
-    let program =
-        Program { threads: Vec::new(), hand_overs: Vec::new(), pairs: BTreeSet::new(), wakes: Vec::new() };
+    let program = Program { threads: Vec::new(), hand_overs: Vec::new(), pairs: BTreeSet::new(), wakes: Vec::new() };
     let mut generator = Generator {
         rng: TestRng::new(seed),
         queues,

@@ -33,35 +33,102 @@ pub enum Operation {
     /// Makes a buffer whose size tells the thread: see `program_trace`.
     Mark(usize),
     CreatePool(usize),
-    Allocate { pool: usize, command_buffer: usize, is_secondary: bool },
-    Begin { pool: usize, command_buffer: usize, is_secondary: bool },
-    Record { pool: usize, command_buffer: usize },
-    BindSet { pool: usize, command_buffer: usize, set: usize },
-    PushAddress { pool: usize, command_buffer: usize, buffer: usize },
-    Execute { pool: usize, command_buffer: usize, secondary: usize },
-    End { pool: usize, command_buffer: usize },
-    Reset { pool: usize, command_buffer: usize },
-    ResetPool { pool: usize, members: Vec<usize> },
-    Free { pool: usize, command_buffer: usize },
-    DestroyPool { pool: usize, members: Vec<usize> },
+    Allocate {
+        pool: usize,
+        command_buffer: usize,
+        is_secondary: bool,
+    },
+    Begin {
+        pool: usize,
+        command_buffer: usize,
+        is_secondary: bool,
+    },
+    Record {
+        pool: usize,
+        command_buffer: usize,
+    },
+    BindSet {
+        pool: usize,
+        command_buffer: usize,
+        set: usize,
+    },
+    PushAddress {
+        pool: usize,
+        command_buffer: usize,
+        buffer: usize,
+    },
+    Execute {
+        pool: usize,
+        command_buffer: usize,
+        secondary: usize,
+    },
+    End {
+        pool: usize,
+        command_buffer: usize,
+    },
+    Reset {
+        pool: usize,
+        command_buffer: usize,
+    },
+    ResetPool {
+        pool: usize,
+        members: Vec<usize>,
+    },
+    Free {
+        pool: usize,
+        command_buffer: usize,
+    },
+    DestroyPool {
+        pool: usize,
+        members: Vec<usize>,
+    },
     CreateFence(usize),
     /// `uses` are the command buffers, and all that these refer to.
-    Submit { queue: usize, command_buffers: Vec<usize>, fence: Option<usize>, uses: Vec<Object> },
+    Submit {
+        queue: usize,
+        command_buffers: Vec<usize>,
+        fence: Option<usize>,
+        uses: Vec<Object>,
+    },
     /// `uses` are no longer pending.
-    WaitFence { fence: usize, uses: Vec<Object> },
-    PollFence { fence: usize, uses: Vec<Object> },
+    WaitFence {
+        fence: usize,
+        uses: Vec<Object>,
+    },
+    PollFence {
+        fence: usize,
+        uses: Vec<Object>,
+    },
     /// It may be signaled or not.
     LookAtFence(usize),
     ResetFence(usize),
     DestroyFence(usize),
-    WaitQueue { queue: usize, uses: Vec<Object> },
-    WaitDevice { queues: usize, uses: Vec<Object> },
+    WaitQueue {
+        queue: usize,
+        uses: Vec<Object>,
+    },
+    WaitDevice {
+        queues: usize,
+        uses: Vec<Object>,
+    },
     CreateDescriptorPool(usize),
-    AllocateSet { pool: usize, set: usize },
+    AllocateSet {
+        pool: usize,
+        set: usize,
+    },
     UpdateSet(usize),
-    CopySet { from: usize, to: usize },
-    ResetDescriptorPool { pool: usize, members: Vec<usize> },
-    DestroyDescriptorPool { pool: usize, members: Vec<usize> },
+    CopySet {
+        from: usize,
+        to: usize,
+    },
+    ResetDescriptorPool {
+        pool: usize,
+        members: Vec<usize>,
+    },
+    DestroyDescriptorPool {
+        pool: usize,
+        members: Vec<usize>,
+    },
     CreateEvent(usize),
     SetEvent(usize),
     ResetEvent(usize),
@@ -71,9 +138,18 @@ pub enum Operation {
     GetAddress(usize),
     DestroyBuffer(usize),
     CreateTimeline(usize),
-    Signal { timeline: usize, value: u64 },
-    WaitTimeline { timeline: usize, value: u64 },
-    PollTimeline { timeline: usize, value: u64 },
+    Signal {
+        timeline: usize,
+        value: u64,
+    },
+    WaitTimeline {
+        timeline: usize,
+        value: u64,
+    },
+    PollTimeline {
+        timeline: usize,
+        value: u64,
+    },
     DestroyTimeline(usize),
 }
 
@@ -122,9 +198,7 @@ impl Operation {
                 std::iter::once(write(Object::Queue(*queue))).chain(fence).chain(reads(uses)).collect()
             }
             O::WaitFence { fence, uses } | O::PollFence { fence, uses } => with(reads(uses), Object::Fence(*fence)),
-            O::WaitQueue { queue, uses } => {
-                std::iter::once(write(Object::Queue(*queue))).chain(reads(uses)).collect()
-            }
+            O::WaitQueue { queue, uses } => std::iter::once(write(Object::Queue(*queue))).chain(reads(uses)).collect(),
             O::WaitDevice { queues, uses } => {
                 (0..*queues).map(|it| write(Object::Queue(it))).chain(reads(uses)).collect()
             }

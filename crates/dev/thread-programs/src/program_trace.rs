@@ -110,7 +110,10 @@ pub(crate) fn find_operations(
     for (number, program) in programs.iter().enumerate() {
         let expected: usize = program.threads.iter().map(|it| it.operations().count()).sum();
         if found[number].len() != expected {
-            return Err(format!("{} of {expected} operations of program {number} are in the trace", found[number].len()));
+            return Err(format!(
+                "{} of {expected} operations of program {number} are in the trace",
+                found[number].len()
+            ));
         }
     }
     Ok(found)

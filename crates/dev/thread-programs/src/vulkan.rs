@@ -161,8 +161,8 @@ impl ProgramObjects {
                 }
                 O::Begin { command_buffer: own, is_secondary, .. } => {
                     let inheritance = vk::CommandBufferInheritanceInfo::default();
-                    let mut info = vk::CommandBufferBeginInfo::default()
-                        .flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
+                    let mut info =
+                        vk::CommandBufferBeginInfo::default().flags(vk::CommandBufferUsageFlags::SIMULTANEOUS_USE);
                     if *is_secondary {
                         info = info.inheritance_info(&inheritance);
                     }
@@ -211,8 +211,8 @@ impl ProgramObjects {
         unsafe {
             match operation {
                 O::CreatePool(pool) => {
-                    let info = vk::CommandPoolCreateInfo::default()
-                        .flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
+                    let info =
+                        vk::CommandPoolCreateInfo::default().flags(vk::CommandPoolCreateFlags::RESET_COMMAND_BUFFER);
                     self.set(Object::Pool(*pool), device.create_command_pool(&info, None).expect("a pool"));
                 }
                 O::ResetPool { pool, .. } => {
@@ -233,9 +233,8 @@ impl ProgramObjects {
         unsafe {
             match operation {
                 O::CreateDescriptorPool(pool) => {
-                    let sizes = [vk::DescriptorPoolSize::default()
-                        .ty(vk::DescriptorType::UNIFORM_BUFFER)
-                        .descriptor_count(64)];
+                    let sizes =
+                        [vk::DescriptorPoolSize::default().ty(vk::DescriptorType::UNIFORM_BUFFER).descriptor_count(64)];
                     let info = vk::DescriptorPoolCreateInfo::default().max_sets(64).pool_sizes(&sizes);
                     let made = device.create_descriptor_pool(&info, None).expect("a pool");
                     self.set(Object::DescriptorPool(*pool), made);
@@ -257,8 +256,7 @@ impl ProgramObjects {
                     device.update_descriptor_sets(&[write], &[]);
                 }
                 O::CopySet { from, to } => {
-                    let copy =
-                        vk::CopyDescriptorSet::default().src_set(set(from)).dst_set(set(to)).descriptor_count(1);
+                    let copy = vk::CopyDescriptorSet::default().src_set(set(from)).dst_set(set(to)).descriptor_count(1);
                     device.update_descriptor_sets(&[], &[copy]);
                 }
                 O::ResetDescriptorPool { pool, .. } => {
@@ -363,8 +361,7 @@ impl ProgramObjects {
         unsafe {
             match operation {
                 O::CreateTimeline(own) => {
-                    let mut ty =
-                        vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+                    let mut ty = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
                     let info = vk::SemaphoreCreateInfo::default().push_next(&mut ty);
                     let made = device.create_semaphore(&info, None).expect("a semaphore");
                     self.set(Object::Timeline(*own), made);

@@ -51,8 +51,7 @@ impl Generator {
     fn allocate(&mut self) -> Option<Operation> {
         let pool = self.pick(&self.objects.pools.clone())?;
         let (command_buffer, is_secondary) = (self.objects.next(), self.rng.one_in(3));
-        let state =
-            CommandBufferState { pool, is_secondary, state: RecordingState::Initial, uses: Vec::new() };
+        let state = CommandBufferState { pool, is_secondary, state: RecordingState::Initial, uses: Vec::new() };
         self.objects.command_buffers.insert(command_buffer, state);
         Some(Operation::Allocate { pool, command_buffer, is_secondary })
     }

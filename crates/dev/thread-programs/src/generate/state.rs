@@ -133,8 +133,8 @@ impl ObjectStates {
     pub(super) fn destroy_all(&self) -> Vec<Operation> {
         let pools = self.pools.iter().map(|it| Operation::DestroyPool { pool: *it, members: self.members(*it) });
         let descriptor_pools = self.descriptor_pools.iter();
-        let descriptor_pools = descriptor_pools
-            .map(|it| Operation::DestroyDescriptorPool { pool: *it, members: self.sets_of(*it) });
+        let descriptor_pools =
+            descriptor_pools.map(|it| Operation::DestroyDescriptorPool { pool: *it, members: self.sets_of(*it) });
         let fences = self.fences.keys().map(|it| Operation::DestroyFence(*it));
         let events = self.events.iter().map(|it| Operation::DestroyEvent(*it));
         let buffers = self.buffers.iter().chain(&self.marks).map(|it| Operation::DestroyBuffer(*it));

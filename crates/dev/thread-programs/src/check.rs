@@ -96,7 +96,8 @@ struct ReplayTimes {
 fn replay_with_delays(trace: &Trace<'_>, streams: &TracedStreams, seed: u64) -> Result<ReplayTimes, String> {
     let clock = AtomicU64::new(1);
     let numbers = streams.calls.iter().map(|it| it.last().map_or(0, |it| it.number as usize) + 1);
-    let times: Arc<Vec<Mutex<Vec<(u64, u64)>>>> = Arc::new(numbers.map(|it| Mutex::new(vec![(0, 0); it])).collect());
+    let times: Vec<Mutex<Vec<(u64, u64)>>> = numbers.map(|it| Mutex::new(vec![(0, 0); it])).collect();
+    let times = Arc::new(times);
     let (written, indices) = (Arc::clone(&times), streams.numbers.clone());
     let on_call = move |stream: u32, call: u64, moment: CallMoment| {
         let Some(index) = indices.iter().position(|it| *it == stream) else { return };

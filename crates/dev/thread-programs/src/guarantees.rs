@@ -89,3 +89,40 @@ impl Guarantees {
 fn join(clock: &mut Clock, other: &Clock) {
     clock.iter_mut().zip(other).for_each(|(own, other)| *own = (*own).max(*other));
 }
+
+#[cfg(test)]
+mod tests {
+    use lavascope_record::OrderEdge;
+
+    use super::*;
+    use crate::program_trace::TracedCall;
+
+    /// Streams with such order edges at their calls, which are numbered from one.
+    fn streams(all: &[&[&[(u32, u64)]]]) -> TracedStreams {
+        let call = |(number, edges): (u64, &&[(u32, u64)])| {
+            TracedCall::new(number, edges.iter().map(|it| OrderEdge { thread: it.0, call: it.1 }).collect())
+        };
+        let calls = all.iter().map(|it| (1..).zip(it.iter()).map(call).collect()).collect();
+        TracedStreams { numbers: (1..=all.len() as u32).collect(), calls }
+    }
+
+    #[test]
+    fn only_order_edges_and_waits_order_streams() {
+        let wakes = HashMap::new();
+        let of = streams(&[&[&[], &[]], &[&[], &[(1, 1)], &[]]]);
+        let guarantees = Guarantees::new(&of, &wakes).expect("no cycle");
+        assert!(!guarantees.is_over(&of, (0, 0), (1, 0)) && guarantees.is_over(&of, (0, 0), (1, 1)));
+        assert!(guarantees.is_over(&of, (0, 0), (1, 2)) && !guarantees.is_over(&of, (0, 1), (1, 2)));
+        let woken = HashMap::from([((1, 0), (0, 1))]);
+        let guarantees = Guarantees::new(&of, &woken).expect("no cycle");
+        assert!(!guarantees.is_over(&of, (0, 0), (1, 0)), "it may begin to wait before");
+        assert!(guarantees.is_over(&of, (0, 0), (1, 1)));
+        assert!(!guarantees.is_over(&of, (0, 1), (1, 2)), "what ends a wait need not have returned");
+    }
+
+    #[test]
+    fn a_cycle_is_found() {
+        let of = streams(&[&[&[(2, 1)]], &[&[(1, 1)]]]);
+        assert!(Guarantees::new(&of, &HashMap::new()).is_err_and(|it| it.contains("call 1 of stream 1")));
+    }
+}

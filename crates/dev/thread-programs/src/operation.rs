@@ -212,6 +212,16 @@ impl Operation {
                 let members = members.iter().map(|it| write(Object::DescriptorSet(*it)));
                 std::iter::once(write(Object::DescriptorPool(*pool))).chain(members).collect()
             }
+            other => other.synchronization_accesses(),
+        }
+    }
+
+    /// Of events and timelines.
+    fn synchronization_accesses(&self) -> Vec<(Object, AccessKind)> {
+        use Operation as O;
+        let write = |it: Object| (it, AccessKind::Write);
+        let read = |it: Object| (it, AccessKind::Read);
+        match self {
             O::CreateEvent(event) | O::SetEvent(event) | O::ResetEvent(event) | O::DestroyEvent(event) => {
                 vec![write(Object::Event(*event))]
             }
@@ -226,6 +236,7 @@ impl Operation {
             O::WaitTimeline { timeline, .. } | O::PollTimeline { timeline, .. } => {
                 vec![read(Object::Timeline(*timeline))]
             }
+            _ => Vec::new(),
         }
     }
 }

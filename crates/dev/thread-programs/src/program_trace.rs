@@ -29,6 +29,13 @@ pub(crate) struct TracedCall {
     mark: Option<(usize, usize)>,
 }
 
+#[cfg(test)]
+impl TracedCall {
+    pub(crate) fn new(number: u64, edges: Vec<OrderEdge>) -> TracedCall {
+        TracedCall { number, edges, mark: None }
+    }
+}
+
 /// The calls of all streams. An order edge names a stream by its number.
 pub(crate) struct TracedStreams {
     pub(crate) numbers: Vec<u32>,

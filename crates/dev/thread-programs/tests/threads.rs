@@ -85,10 +85,11 @@ fn child(task: &str) {
         Err(why) => panic!("{why}"),
     };
     for difference in differences.iter().take(40) {
-        println!("program {}: {}", difference.seed, difference.text);
+        println!("\nprogram {}: {}", difference.seed, difference.text);
     }
     assert!(differences.is_empty(), "{} pairs of calls of {checked:?}", differences.len());
-    println!("seeds {seeds:?}: {checked:?}");
+    // The line has begun with the name of the test.
+    println!("\nseeds {seeds:?}: {checked:?}");
 }
 
 fn write_manifests(folder: &Path) {

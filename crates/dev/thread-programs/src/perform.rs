@@ -1,7 +1,8 @@
 //! Makes the calls of programs.
 
 use std::ffi::CStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Barrier, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -17,9 +18,47 @@ pub type CallCounts = Vec<Vec<Vec<u64>>>;
 /// Performs the programs of some seeds under a layer, one after the other.
 pub fn perform(layer: &CStr, queues: usize, seeds: std::ops::Range<u64>) -> CallCounts {
     let gpu = Arc::new(TestDevice::open(layer, queues));
-    let counts = seeds.enumerate().map(|(number, seed)| perform_program(&gpu, number, seed)).collect();
+    let mut occupied = 0;
+    let perform_one = |(number, seed): (usize, u64)| {
+        if number % FRESH_INTERVAL != 0 {
+            return perform_program(&gpu, number, seed);
+        }
+        let streams = occupy_streams(&gpu, occupied);
+        let counts = perform_program(&gpu, number, seed);
+        occupied += counts.len();
+        drop(streams.end);
+        streams.threads.into_iter().for_each(|it| it.join().expect("nobody panics"));
+        counts
+    };
+    let counts = seeds.enumerate().map(perform_one).collect();
     gpu.close();
     counts
+}
+
+/// In one of so many programs, each thread has a stream of its own. A thread of the others mostly continues the stream
+/// of one that has ended, in which requests of barriers have been left.
+const FRESH_INTERVAL: usize = 5;
+
+/// Threads that have the streams of those that have ended, until `end` is dropped.
+struct OccupiedStreams {
+    end: Sender<()>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+fn occupy_streams(gpu: &Arc<TestDevice>, count: usize) -> OccupiedStreams {
+    let (end, ended) = channel::<()>();
+    let (ended, ready) = (Arc::new(Mutex::new(ended)), Arc::new(Barrier::new(count + 1)));
+    let start = |_| {
+        let (gpu, ended, ready) = (Arc::clone(gpu), Arc::clone(&ended), Arc::clone(&ready));
+        std::thread::spawn(move || {
+            gpu.make_any_call();
+            ready.wait();
+            let _ = ended.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        })
+    };
+    let threads = (0..count).map(start).collect();
+    ready.wait();
+    OccupiedStreams { end, threads }
 }
 
 /// A program while it runs.

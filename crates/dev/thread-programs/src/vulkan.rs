@@ -71,6 +71,12 @@ impl TestDevice {
         TestDevice { device, instance, _entry: entry, queues, set_layout, pipeline_layout, uniform }
     }
 
+    /// A call that no other needs.
+    pub(crate) fn make_any_call(&self) {
+        // SAFETY: a live buffer, which no thread changes.
+        let _ = unsafe { self.device.get_buffer_memory_requirements(self.uniform) };
+    }
+
     pub(crate) fn close(&self) {
         // SAFETY: all threads have ended, and nothing is pending: each program ends with a wait for the device.
         unsafe {

@@ -15,7 +15,7 @@ const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 const CHILD: &str = "THREAD_PROGRAMS_CHILD";
 /// The number of programs of a test, and of one process.
 const PROGRAMS: u64 = 300;
-const BATCH: u64 = 500;
+const BATCH: u64 = 200;
 const QUEUES: usize = 2;
 const TRACE: &str = "trace.lava";
 const COUNTS: &str = "counts.txt";

@@ -187,9 +187,15 @@ impl Generator {
             before.extend(last.write);
             before.extend(last.reads.iter().filter(|_| *kind == AccessKind::Write));
         }
-        let others: Vec<CallPlace> = before.into_iter().filter(|it| it.thread != thread).collect();
+        // The record of a host write may be in the stream of another thread.
+        let is_write = |place: &CallPlace| {
+            let operation = self.program.threads[place.thread].operations().nth(place.call);
+            matches!(operation, Some(Operation::WriteMemory(_)))
+        };
+        let others: Vec<CallPlace> = before.into_iter().filter(|it| it.thread != thread || is_write(it)).collect();
         for place in &others {
-            if self.threads[thread].clock.get(place.thread).is_none_or(|it| *it <= place.call) {
+            if place.thread != thread && self.threads[thread].clock.get(place.thread).is_none_or(|it| *it <= place.call)
+            {
                 self.hand_over(place.thread, thread);
             }
         }

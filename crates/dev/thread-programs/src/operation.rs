@@ -16,6 +16,8 @@ pub enum Object {
     Timeline(usize),
     /// The value of a timeline, which must grow.
     TimelineValue(usize),
+    /// Eight bytes of mapped memory, which are written once.
+    HostBytes(usize),
 }
 
 /// How an operation uses an object.
@@ -151,6 +153,8 @@ pub enum Operation {
         value: u64,
     },
     DestroyTimeline(usize),
+    /// No call: the host writes to mapped memory.
+    WriteMemory(usize),
 }
 
 impl Operation {
@@ -216,7 +220,7 @@ impl Operation {
         }
     }
 
-    /// Of events and timelines.
+    /// Of events, timelines and mapped memory.
     fn synchronization_accesses(&self) -> Vec<(Object, AccessKind)> {
         use Operation as O;
         let write = |it: Object| (it, AccessKind::Write);
@@ -236,6 +240,7 @@ impl Operation {
             O::WaitTimeline { timeline, .. } | O::PollTimeline { timeline, .. } => {
                 vec![read(Object::Timeline(*timeline))]
             }
+            O::WriteMemory(bytes) => vec![write(Object::HostBytes(*bytes))],
             _ => Vec::new(),
         }
     }

@@ -37,7 +37,7 @@ pub fn perform(layer: &CStr, queues: usize, seeds: std::ops::Range<u64>) -> Call
 
 /// In one of so many programs, each thread has a stream of its own. A thread of the others mostly continues the stream
 /// of one that has ended, in which requests of barriers have been left.
-const FRESH_INTERVAL: usize = 5;
+const FRESH_INTERVAL: usize = 8;
 
 /// Threads that have the streams of those that have ended, until `end` is dropped.
 struct OccupiedStreams {

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use ash::vk;
 use ash::vk::Handle;
 
 use crate::operation::{Object, Operation};
-use crate::program_trace::mark_size;
+use crate::program_trace::{host_word, mark_size};
 
 const FOREVER: u64 = u64::MAX;
 
@@ -23,7 +24,15 @@ pub(crate) struct TestDevice {
     pipeline_layout: vk::PipelineLayout,
     /// What descriptors refer to.
     uniform: vk::Buffer,
+    memory: vk::DeviceMemory,
+    /// Where that is mapped. Each address is written once, by one thread.
+    mapped: usize,
+    /// Words that were written.
+    written: AtomicUsize,
 }
+
+/// Size of the mapped memory.
+const MEMORY_SIZE: u64 = 1 << 20;
 
 /// The objects of one program.
 pub(crate) struct ProgramObjects {
@@ -68,7 +77,35 @@ impl TestDevice {
         let info = vk::BufferCreateInfo::default().size(256).usage(vk::BufferUsageFlags::UNIFORM_BUFFER);
         // SAFETY: a live device, and a structure that lives until the call returns.
         let uniform = unsafe { device.create_buffer(&info, None) }.expect("a buffer");
-        TestDevice { device, instance, _entry: entry, queues, set_layout, pipeline_layout, uniform }
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(MEMORY_SIZE)
+            .memory_type_index(host_visible(&instance, gpu));
+        // SAFETY: a live device, and a memory type that it has.
+        let memory = unsafe { device.allocate_memory(&info, None) }.expect("the null driver has memory");
+        // SAFETY: a live memory that the host can see, mapped once.
+        let mapped = unsafe { device.map_memory(memory, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) };
+        let mapped = mapped.expect("it is mapped").expose_provenance();
+        let written = AtomicUsize::new(0);
+        TestDevice {
+            device,
+            instance,
+            _entry: entry,
+            queues,
+            set_layout,
+            pipeline_layout,
+            uniform,
+            memory,
+            mapped,
+            written,
+        }
+    }
+
+    /// Writes a word that was not written before.
+    fn write_memory(&self, word: u64) {
+        let offset = self.written.fetch_add(1, Ordering::Relaxed) * 8;
+        assert!((offset as u64) < MEMORY_SIZE, "the memory is large enough for the programs of a process");
+        // SAFETY: inside of the mapped memory, and no other thread has this offset.
+        unsafe { std::ptr::with_exposed_provenance_mut::<u64>(self.mapped + offset).write_volatile(word) };
     }
 
     /// A call that no other needs.
@@ -80,6 +117,9 @@ impl TestDevice {
     pub(crate) fn close(&self) {
         // SAFETY: all threads have ended, and nothing is pending: each program ends with a wait for the device.
         unsafe {
+            // Host writes that no program has submitted are recorded, too.
+            self.device.queue_submit(self.queues[0], &[], vk::Fence::null()).expect("it is submitted");
+            self.device.free_memory(self.memory, None);
             self.device.destroy_buffer(self.uniform, None);
             self.device.destroy_pipeline_layout(self.pipeline_layout, None);
             self.device.destroy_descriptor_set_layout(self.set_layout, None);
@@ -87,6 +127,14 @@ impl TestDevice {
             self.instance.destroy_instance(None);
         }
     }
+}
+
+fn host_visible(instance: &ash::Instance, gpu: vk::PhysicalDevice) -> u32 {
+    // SAFETY: a live instance, whose physical device this is.
+    let properties = unsafe { instance.get_physical_device_memory_properties(gpu) };
+    let wanted = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    let is_fit = |it: &u32| properties.memory_types[*it as usize].property_flags.contains(wanted);
+    (0..properties.memory_type_count).find(is_fit).expect("every driver has such memory")
 }
 
 impl ProgramObjects {
@@ -140,6 +188,10 @@ impl ProgramObjects {
             }
             O::CreateTimeline(_) | O::Signal { .. } | O::WaitTimeline { .. } | O::DestroyTimeline(_) => {
                 self.use_timeline(operation)
+            }
+            O::WriteMemory(bytes) => {
+                self.gpu.write_memory(host_word(self.number, *bytes));
+                return 0;
             }
         }
         1

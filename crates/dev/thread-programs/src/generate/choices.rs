@@ -146,12 +146,16 @@ impl Generator {
         let fence = if self.rng.one_in(4) { None } else { self.pick(&fences) };
         let mut uses = self.objects.command_buffers[&command_buffer].uses.clone();
         uses.push(Object::CommandBuffer(command_buffer));
+        // The device reads what the host has written. Nobody changes it later, so it need not be pending.
+        let count = self.rng.below(3_usize).min(self.objects.host_bytes.len());
+        let read = self.objects.host_bytes.split_off(self.objects.host_bytes.len() - count);
         let queue = self.rng.below(self.queues);
         let number = self.objects.submissions.len();
         if let Some(fence) = fence {
             self.objects.fences.insert(fence, FenceState::Pending(number));
         }
         self.objects.submissions.push(Submission { queue, fence, uses: uses.clone(), is_over: false });
+        uses.extend(read.into_iter().map(Object::HostBytes));
         Some(Operation::Submit { queue, command_buffers: vec![command_buffer], fence, uses })
     }
 
@@ -264,6 +268,11 @@ impl Generator {
                 let timeline = self.pick(&all)?;
                 self.objects.timelines.remove(&timeline);
                 Some(Operation::DestroyTimeline(timeline))
+            }
+            1 | 2 if self.rng.one_in(2) => {
+                let bytes = self.objects.next();
+                self.objects.host_bytes.push(bytes);
+                Some(Operation::WriteMemory(bytes))
             }
             0..3 => {
                 let buffer = self.objects.next();

@@ -53,6 +53,8 @@ pub(super) struct ObjectStates {
     pub(super) buffers: Vec<usize>,
     pub(super) addresses: Vec<usize>,
     pub(super) marks: Vec<usize>,
+    /// What the host has written, the last of it.
+    pub(super) host_bytes: Vec<usize>,
     /// Each with its value.
     pub(super) timelines: BTreeMap<usize, u64>,
 }

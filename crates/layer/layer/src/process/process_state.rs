@@ -11,7 +11,7 @@
 //! signals.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -245,6 +245,7 @@ impl ProcessState {
             reader.process = process;
             self.listeners.fetch_or(Listeners::READS.bits(), Ordering::Relaxed);
             termination::install();
+            stop_reading_in_forks();
         }
         reader.users += 1;
         Ok(ReadingGuard(()))
@@ -359,6 +360,17 @@ impl ProcessState {
             }
         }
     }
+}
+
+/// A process that is forked off has no reader, and the streams of a capture lie in memory that it shares with its parent:
+/// a call that it recorded would overwrite one of the parent.
+fn stop_reading_in_forks() {
+    extern "C" fn stop() {
+        PROCESS_STATE.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        PROCESS_STATE.set_capturing(false);
+    }
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| threads::on_fork(stop));
 }
 
 /// The reader thread: reads all records, and sleeps until there are more or it must stop.

@@ -21,6 +21,12 @@ pub unsafe fn on_thread_exit(call: unsafe extern "C" fn(*mut c_void), with: *mut
     unsafe { system::threads::on_thread_exit(call, with) };
 }
 
+/// Calls a function in each process that is made by `fork` from now on, before anything else runs there. Only the calling
+/// thread exists in it, and locks of others stay taken.
+pub fn on_fork(in_child: extern "C" fn()) {
+    system::threads::on_fork(in_child);
+}
+
 /// Keeps the calling thread on a processor: equal numbers stand for the same one. Nothing happens where that is not
 /// allowed, or where there is only one.
 pub fn pin_to_processor(number: usize) {

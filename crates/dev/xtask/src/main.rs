@@ -159,6 +159,15 @@ enum XtaskCommand {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Capture and replay random programs whose threads hand over work, for longer than a test may.
+    Threads {
+        /// How many programs.
+        #[arg(long, default_value_t = 100_000)]
+        programs: u64,
+        /// The first seed.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
     /// Feed mutated records to the check, for longer than a test may.
     Fuzz {
         /// How many mutated records.
@@ -264,6 +273,7 @@ fn main() -> Result<()> {
         }
         XtaskCommand::Sim { caches: true, programs, seed } => long_runs::sim::compare_caches(&root, programs, seed),
         XtaskCommand::Sim { caches: false, programs, seed } => long_runs::sim::run(&root, programs, seed),
+        XtaskCommand::Threads { programs, seed } => long_runs::sim::run_threads(&root, programs, seed),
         XtaskCommand::Fuzz { seed, guided: Some(seconds), .. } => long_runs::fuzz::guided(&root, seconds, seed),
         XtaskCommand::Fuzz { seed, shaders: Some(count), .. } => long_runs::fuzz::shaders(&root, count, seed),
         XtaskCommand::Fuzz { records, seed, traces, .. } => long_runs::fuzz::run(&root, records, seed, traces),

@@ -7,6 +7,7 @@
 //! - **Object order.** An object remembers the last call that had it as an externally synchronized parameter, and a
 //!   call that uses the object comes after that one ([`ObjectTable`]). Which parameters these are is data of the
 //!   registry. A command buffer shares the edge of its pool, because the specification synchronizes the two together.
+//!   A call that has an object to itself also comes after those that only read it ([`ObjectReaders`]).
 //! - **Local barriers.** A call that destroys or resets an object, or that lets the device continue, comes after
 //!   everything that other threads have completed by then ([`StreamThread::order_after_completed`]).
 //! - **Push barriers.** After a call in which the host learned how far the device is, every other thread makes such a
@@ -44,6 +45,6 @@ mod visible;
 pub use chunk_queue::{Consumer, Producer, StreamControl, WORDS_PER_CHUNK, chunk_queue};
 pub use chunk_storage::{ChunkSpace, ChunkStorage};
 pub use merge::{Merger, OrderedRecord};
-pub use object_table::{ObjectParent, ObjectSlot, ObjectTable, SyncDomain};
+pub use object_table::{ObjectParent, ObjectReaders, ObjectSlot, ObjectTable, SyncDomain};
 pub use thread::{StreamThread, StreamThreads, ThreadShared};
 pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -174,6 +174,7 @@ fn the_next_chunk_has_to_be_looked_for_first() {
 fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
     loom::model(|| {
         let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new()]);
+        assert!(posts[1].take_barrier_request(), "it is new");
         let other_posts = posts.clone();
         // One thread waits for the device, and signals the other.
         let other = thread::spawn(move || {
@@ -218,4 +219,65 @@ fn two_wishes_are_never_both_lost() {
         barrier(&mut known);
         assert_eq!(known, [1, 1], "the next record comes after both");
     });
+}
+
+/// How a thread begins that another one may have had a reason to start.
+#[derive(Clone, Copy, PartialEq)]
+enum ThreadBegin {
+    NewStream,
+    /// In the stream of a thread that has ended, and has taken the request of its own beginning.
+    IdleStream,
+    /// Wrong: without a barrier of its own.
+    WithoutBarrier,
+}
+
+/// Whether there is an interleaving in which a thread begins, learns that another has waited for the device, and makes
+/// a record that does not come after the wait.
+fn misses_the_wait(begin: ThreadBegin) -> bool {
+    let is_missed = std::sync::Arc::new(Plain::new(false));
+    let found = is_missed.clone();
+    loom::model(move || {
+        let waiter = Arc::new(ThreadProgress::new());
+        let idle = Arc::new(ThreadProgress::new());
+        idle.take_barrier_request();
+        let list = Arc::new(loom::sync::Mutex::new(vec![waiter.clone()]));
+        if begin == ThreadBegin::IdleStream {
+            list.lock().expect("nobody panics").push(idle.clone());
+        }
+        let is_notified = Arc::new(atomics::AtomicBool::new(false));
+        let (other, others, notify) = (waiter.clone(), list.clone(), is_notified.clone());
+        // The wait, the push barrier behind it, and the word that the application passes on.
+        let waits = thread::spawn(move || {
+            other.complete(1);
+            others.lock().expect("nobody panics")[1..].iter().for_each(|it| it.request_barrier());
+            notify.store(true, atomics::Ordering::Release);
+        });
+        let own = if begin == ThreadBegin::IdleStream { idle } else { Arc::new(ThreadProgress::new()) };
+        match begin {
+            ThreadBegin::IdleStream => own.request_barrier(),
+            ThreadBegin::NewStream => list.lock().expect("nobody panics").push(own.clone()),
+            ThreadBegin::WithoutBarrier => {
+                own.take_barrier_request();
+                list.lock().expect("nobody panics").push(own.clone());
+            }
+        }
+        let mut known = 0;
+        for _ in 0..2 {
+            let is_told = is_notified.load(atomics::Ordering::Acquire);
+            if own.take_barrier_request() {
+                known = waiter.position();
+            }
+            if is_told && known == 0 {
+                found.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+        waits.join().expect("it ends");
+    });
+    is_missed.load(std::sync::atomic::Ordering::Relaxed)
+}
+
+#[test]
+fn a_thread_that_begins_comes_after_what_was_complete() {
+    assert!(!misses_the_wait(ThreadBegin::NewStream) && !misses_the_wait(ThreadBegin::IdleStream));
+    assert!(misses_the_wait(ThreadBegin::WithoutBarrier), "then the barrier is not needed");
 }

@@ -52,7 +52,10 @@ struct ObjectEntry {
     /// The slot that stores the edges of this object: its own, or that of its pool.
     sync_domain: AtomicU32,
     parent: AtomicU32,
+    /// Release in `swap_user_data`; pairs with Acquire in `user_data`.
     user_data: AtomicU32,
+    /// See [`ObjectReaders`]. Relaxed: whoever changes the object is synchronized with those who read it.
+    readers: AtomicU32,
 }
 
 /// The slot number of no object.
@@ -106,6 +109,7 @@ impl ObjectTable {
         entry.parent.store(parent, Ordering::Relaxed);
         entry.sync_domain.store(keeper, Ordering::Relaxed);
         entry.user_data.store(note, Ordering::Relaxed);
+        entry.readers.store(0, Ordering::Relaxed);
         Some(ObjectSlot(slot))
     }
 
@@ -134,11 +138,11 @@ impl ObjectTable {
 
     /// Sets the data of the caller, and returns the old data.
     pub fn swap_user_data(&self, slot: ObjectSlot, note: u32) -> u32 {
-        self.entry(slot).user_data.swap(note, Ordering::Relaxed)
+        self.entry(slot).user_data.swap(note, Ordering::AcqRel)
     }
 
     pub fn user_data(&self, slot: ObjectSlot) -> u32 {
-        self.entry(slot).user_data.load(Ordering::Relaxed)
+        self.entry(slot).user_data.load(Ordering::Acquire)
     }
 
     /// The word of the last order edge of an object or of its pool; zero if there is none.
@@ -158,6 +162,12 @@ impl ObjectTable {
     /// It belongs to this object as long as the object lives, and to some object as long as `self` lives.
     pub fn sync_domain(&self, slot: ObjectSlot) -> SyncDomain<'_> {
         SyncDomain { last_edge: &self.sync_domain_entry(slot).last_edge }
+    }
+
+    /// The threads that have read an object; of the object itself, also if it shares its edges with its pool.
+    #[inline(always)]
+    pub fn readers(&self, slot: ObjectSlot) -> ObjectReaders<'_> {
+        ObjectReaders { readers: &self.entry(slot).readers }
     }
 
     /// Number of live objects.
@@ -220,6 +230,49 @@ impl SyncDomain<'_> {
     }
 }
 
+/// Which threads have used an object without having it to themselves, since a thread had.
+///
+/// A call that changes the object comes after theirs. They may be many at once, so only the thread is stored, or that
+/// there are several: the call then makes a local barrier.
+#[derive(Clone, Copy)]
+pub struct ObjectReaders<'a> {
+    /// The number of the only thread, zero for none, or [`SEVERAL`].
+    readers: &'a AtomicU32,
+}
+
+/// The number of no thread.
+const SEVERAL: u32 = u32::MAX;
+
+impl ObjectReaders<'_> {
+    #[inline(always)]
+    pub fn add(self, thread: u32) {
+        let known = self.readers.load(Ordering::Relaxed);
+        if known != thread && known != SEVERAL {
+            self.add_new(thread);
+        }
+    }
+
+    #[inline(never)]
+    fn add_new(self, thread: u32) {
+        // If another thread was faster, there are several.
+        if self.readers.compare_exchange(0, thread, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            self.readers.store(SEVERAL, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether other threads are among them.
+    #[inline(always)]
+    pub fn has_others(self, thread: u32) -> bool {
+        let known = self.readers.load(Ordering::Relaxed);
+        known != 0 && known != thread
+    }
+
+    /// The object is changed, after all of them.
+    pub fn clear(self) {
+        self.readers.store(0, Ordering::Relaxed);
+    }
+}
+
 impl Drop for ObjectTable {
     fn drop(&mut self) {
         for chunk in &mut self.chunks[..*self.count.get_mut()] {
@@ -262,6 +315,28 @@ mod tests {
         assert_eq!(objects.last_edge(pool), objects.last_edge(child));
         let set = objects.add(id(3), ObjectParent::Owner(pool), 0).expect("room");
         assert_eq!((objects.last_edge(set), objects.parent(set)), (0, Some(pool)));
+    }
+
+    #[test]
+    fn readers_are_one_thread_or_several() {
+        let objects = ObjectTable::new();
+        let pool = objects.add(id(0), ObjectParent::None, 0).expect("room");
+        let child = objects.add(id(1), ObjectParent::SharedSyncDomain(pool), 0).expect("room");
+        let readers = objects.readers(child);
+        assert!(!readers.has_others(1));
+        readers.add(1);
+        readers.add(1);
+        assert!(!readers.has_others(1) && readers.has_others(2) && !objects.readers(pool).has_others(2));
+        readers.add(2);
+        assert!(readers.has_others(1) && readers.has_others(2), "each has another");
+        readers.add(1);
+        assert!(readers.has_others(1));
+        readers.clear();
+        assert!(!readers.has_others(1));
+        readers.add(2);
+        objects.remove(child);
+        let next = objects.add(id(2), ObjectParent::None, 0).expect("room");
+        assert!(next == child && !objects.readers(next).has_others(1), "nobody has read the new object");
     }
 
     /// A slot of a larger table, a slot beyond any table, and the slot of no object.

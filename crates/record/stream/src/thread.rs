@@ -161,9 +161,12 @@ impl StreamThreads {
         StreamThreads { list: Mutex::new(Vec::new()), idle: Mutex::new(Vec::new()) }
     }
 
-    /// Registers a thread at its first call.
+    /// Registers a thread at its first call. A barrier is requested of it: what was complete when it began may be why it
+    /// began, and barriers that were pushed earlier could not reach it.
     pub fn register(&self, control: &Arc<StreamControl>) -> StreamThread {
-        if let Some(thread) = lock(&self.idle).pop() {
+        let idle = lock(&self.idle).pop();
+        if let Some(thread) = idle {
+            thread.shared.progress.request_barrier();
             return thread;
         }
         let mut list = lock(&self.list);
@@ -263,10 +266,27 @@ mod tests {
     #[test]
     fn a_push_reaches_every_other_thread_once() {
         let (threads, a, b) = two();
+        assert!(a.take_barrier_request() && b.take_barrier_request(), "both are new");
         threads.push_barrier(&a);
         assert!(!a.take_barrier_request());
         assert!(b.take_barrier_request());
         assert!(!b.take_barrier_request());
+    }
+
+    #[test]
+    fn a_thread_begins_with_a_barrier_also_in_the_stream_of_another() {
+        let (threads, a, mut b) = two();
+        let wait = b.begin();
+        b.complete(wait);
+        threads.push_barrier(&b);
+        let mut new = threads.register(&StreamControl::new(usize::MAX));
+        assert!(new.take_barrier_request(), "it did not exist when the barrier was pushed");
+        new.order_after_completed(&threads);
+        assert_eq!(new.order_edges(), [edge_word(2, 1)]);
+        assert!(a.take_barrier_request());
+        threads.retire(a);
+        let next = threads.register(&StreamControl::new(usize::MAX));
+        assert!(next.number() == 1 && next.take_barrier_request(), "what the thread before it took is not its own");
     }
 
     #[test]

@@ -14,8 +14,9 @@ pub(crate) struct ThreadProgress {
 }
 
 impl ThreadProgress {
+    /// The progress of a new thread. Its first record needs a barrier: requests made before it existed did not reach it.
     pub(crate) fn new() -> ThreadProgress {
-        ThreadProgress { position: AtomicU64::new(0), barrier_requested: AtomicBool::new(false) }
+        ThreadProgress { position: AtomicU64::new(0), barrier_requested: AtomicBool::new(true) }
     }
 
     /// Called by the thread itself when a call has returned.

@@ -39,8 +39,8 @@ use lavascope_trace::{Tail, Trace};
 pub use error::ReplayError;
 pub use memory::device_memory::WriteComparison;
 pub use options::{
-    FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint, PausedCall, ProgressCallback,
-    ReplayOptions,
+    CallCallback, CallMoment, FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint,
+    PausedCall, ProgressCallback, ReplayOptions,
 };
 pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};
 pub use schedule::device_waits::end_process;

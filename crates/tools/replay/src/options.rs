@@ -31,6 +31,18 @@ pub struct PausedCall {
 /// Returns when the thread may continue.
 pub type PauseCallback = Arc<dyn Fn(&PausedCall) + Send + Sync>;
 
+/// What happens to a call of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallMoment {
+    /// What it comes after is complete. Reported twice for a call with outputs; the driver sees it after the second.
+    Begin,
+    /// It has returned, and no other thread knows that yet.
+    End,
+}
+
+/// Receives the stream and the number of each call that is performed on several threads.
+pub type CallCallback = Arc<dyn Fn(u32, u64, CallMoment) + Send + Sync>;
+
 /// Receives the progress of a replay several times a second: the number of complete calls, and of frames.
 pub type ProgressCallback = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
@@ -87,6 +99,8 @@ pub struct ReplayOptions {
     /// A call to wait before, and the callback that is called then.
     pub pause: Option<PausePoint>,
     pub on_pause: Option<PauseCallback>,
+    /// For tests of the order of calls.
+    pub on_call: Option<CallCallback>,
     pub frame_output: FrameOutput,
     /// Which frames are shown.
     pub screenshot_frames: Vec<Range<u64>>,
@@ -111,6 +125,7 @@ impl Default for ReplayOptions {
             is_original_speed: false,
             pause: None,
             on_pause: None,
+            on_call: None,
             frame_output: FrameOutput::Nothing,
             screenshot_frames: Vec::new(),
             on_frame: None,
@@ -129,6 +144,12 @@ impl ReplayOptions {
     pub(crate) fn report_frame(&self, frame: u64, window: usize, picture: Picture) {
         if let Some(frames) = &self.on_frame {
             frames(frame, window, picture);
+        }
+    }
+
+    pub(crate) fn report_call(&self, stream: u32, call: u64, moment: CallMoment) {
+        if let Some(calls) = &self.on_call {
+            calls(stream, call, moment);
         }
     }
 

@@ -14,6 +14,12 @@ pub(crate) fn id() -> u32 {
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
+pub(crate) fn on_fork(in_child: extern "C" fn()) {
+    // SAFETY: a function that may be called at any time. The C library forgets it if the library that it is in is
+    // unloaded. The only error is a lack of memory for its list.
+    let _ = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+}
+
 /// The destructor of a thread-local is not enough: a thread may make its first call, or one more, in a destructor that
 /// runs after ours, and a second one is then never run. The C library takes new ones until the last has run.
 ///

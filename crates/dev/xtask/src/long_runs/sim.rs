@@ -1,4 +1,5 @@
-//! The hazard engine against the oracle, and with caches against without, on as many random programs as asked for.
+//! Random programs, as many as asked for: the hazard engine against the oracle and with caches against without, and the
+//! order of threads in captures and replays.
 
 use std::path::Path;
 use std::process::Command;
@@ -27,6 +28,13 @@ pub(crate) fn compare_caches(root: &Path, programs: u64, seed: u64) -> Result<()
         && run_test(root, "lavascope-validate", "call_sequences", applications, seed)?;
     ensure!(passes, "caches change what is found; the seed is above");
     println!("{programs} programs and {applications} applications with and without caches: no difference");
+    Ok(())
+}
+
+/// Captures programs with several threads, and replays them with random delays.
+pub(crate) fn run_threads(root: &Path, programs: u64, seed: u64) -> Result<()> {
+    let passes = run_test(root, "lavascope-thread-programs", "threads", programs, seed)?;
+    ensure!(passes, "calls of different threads may be exchanged, or were; the seed is above");
     Ok(())
 }
 

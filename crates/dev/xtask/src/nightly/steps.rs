@@ -72,6 +72,17 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
+        name: "threads",
+        what: "random programs whose threads hand over work: captured, and replayed with random delays",
+        unit: "programs",
+        seeds: 100_000,
+        work: StepAction::Command {
+            words: &["xtask", "threads", "--programs", "100000", "--seed", "{seed}"],
+            count: &["{} threaded programs, seeds"],
+            failed: None,
+        },
+    },
+    NightlyStep {
         name: "guided",
         what: "traces that are changed further where they reach something new in the reader",
         unit: "traces",

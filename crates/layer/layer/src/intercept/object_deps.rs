@@ -10,7 +10,7 @@ use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{HandleType, ObjectId};
 use lavascope_marshal::IdResolver;
 use lavascope_record::OrderEdge;
-use lavascope_stream::SyncDomain;
+use lavascope_stream::{ObjectReaders, SyncDomain};
 
 use crate::intercept::handle_table::HandleTable;
 use crate::intercept::thread_safety;
@@ -27,6 +27,7 @@ pub(crate) struct LastCommandBuffer {
     pub(crate) owner: NonNull<DeviceData>,
     pub(crate) id: ObjectId,
     pub(crate) sync_domain: SyncDomain<'static>,
+    pub(crate) readers: ObjectReaders<'static>,
 }
 
 /// What packing finds out about the objects of a call.
@@ -39,6 +40,8 @@ pub(crate) struct ObjectDeps {
     pub(crate) other_exclusives: RefCell<Vec<SyncDomain<'static>>>,
     /// The objects that another thread used last, with that use.
     pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
+    /// The readers of objects that the call has to itself and that other threads have read.
+    pub(crate) read_elsewhere: RefCell<Vec<ObjectReaders<'static>>>,
 }
 
 /// Resolves handles to ids while a call is packed, and collects the calls that the call must come after.
@@ -76,6 +79,14 @@ impl IdResolver for ObjectIdResolver<'_> {
         if is_exclusive {
             self.deps.add_exclusive(sync_domain);
         }
+        if thread_safety::has_readers(ty, slot) {
+            let readers = PROCESS_STATE.objects.readers(slot);
+            if !is_exclusive {
+                readers.add(self.thread);
+            } else if readers.has_others(self.thread) {
+                self.deps.read_elsewhere.borrow_mut().push(readers);
+            }
+        }
         id
     }
 }
@@ -87,6 +98,7 @@ impl ObjectDeps {
         self.first_exclusive.take();
         self.other_exclusives.get_mut().clear();
         self.last_used_elsewhere.get_mut().clear();
+        self.read_elsewhere.get_mut().clear();
     }
 
     #[inline(always)]

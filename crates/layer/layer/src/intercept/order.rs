@@ -15,6 +15,8 @@ pub(crate) struct CommandOrdering {
     /// An exception in the specification: other threads may use the externally synchronized object meanwhile, so the
     /// call does not order them. It may wait for them.
     pub(crate) is_shared: bool,
+    /// Whether what was recorded is discarded: other threads may have executed the command buffer in theirs.
+    pub(crate) changes_command_buffer: bool,
     /// See [`CommandOrdering::has_call_stack`].
     pub(crate) has_call_stack: bool,
 }
@@ -33,6 +35,10 @@ pub(crate) enum PushBarrier {
     EventSet,
     /// When a semaphore's counter is another than at the last look.
     CounterChanged,
+    /// When nobody has queried the same of the object before.
+    FirstQuery,
+    /// Always: the result is data of this driver.
+    Data,
 }
 
 impl CommandOrdering {
@@ -42,6 +48,9 @@ impl CommandOrdering {
         let (before, after) = match command {
             C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => (true, PushBarrier::Never),
             C::UnmapMemory | C::UnmapMemory2 | C::FlushMappedMemoryRanges => (true, PushBarrier::Never),
+            // The application passes the result on as a number or as bytes, and a replay must know it before it is used.
+            C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => (false, PushBarrier::FirstQuery),
+            _ if returns_data(command) => (false, PushBarrier::Data),
             C::ResetGpaSessionAMD => (true, PushBarrier::Never),
             // The host writes what the device may read.
             C::CopyMemoryToImage => (true, PushBarrier::Never),
@@ -68,6 +77,7 @@ impl CommandOrdering {
             has_local_barrier: before,
             push_barrier: after,
             is_shared,
+            changes_command_buffer: matches!(command, C::BeginCommandBuffer | C::ResetCommandBuffer),
             has_call_stack: is_part_of_findings(command),
         }
     }
@@ -160,6 +170,32 @@ pub(crate) const fn delivers_messages(command: Command) -> bool {
     )
 }
 
+/// Commands whose results are numbers or bytes of this driver, which another thread may use. Not
+/// `vkGetDescriptorEXT`, which is called for every descriptor: its bytes go through memory, and a record of host writes
+/// makes a local barrier.
+const fn returns_data(command: Command) -> bool {
+    use Command as C;
+    matches!(
+        command,
+        C::GetAccelerationStructureHandleNV
+            | C::GetBufferOpaqueCaptureAddress
+            | C::GetBufferOpaqueCaptureDescriptorDataEXT
+            | C::GetDeviceMemoryOpaqueCaptureAddress
+            | C::GetFenceFdKHR
+            | C::GetImageViewAddressNVX
+            | C::GetImageViewHandle64NVX
+            | C::GetImageViewHandleNVX
+            | C::GetMemoryFdKHR
+            | C::GetPipelineBinaryDataKHR
+            | C::GetPipelineCacheData
+            | C::GetPipelineIndirectDeviceAddressNV
+            | C::GetRayTracingCaptureReplayShaderGroupHandlesKHR
+            | C::GetRayTracingShaderGroupHandlesKHR
+            | C::GetSemaphoreFdKHR
+            | C::GetShaderBinaryDataEXT
+    )
+}
+
 /// Every command that destroys or frees.
 const fn destroys_or_frees(command: Command) -> bool {
     let name = command.desc().name.as_bytes();
@@ -178,16 +214,24 @@ const fn starts_with(name: &[u8], prefix: &[u8]) -> bool {
 }
 
 impl PushBarrier {
-    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` reads a counter.
+    /// Whether the host learned how far the device is, not only data.
+    pub(crate) fn is_device_progress(self) -> bool {
+        !matches!(self, PushBarrier::FirstQuery | PushBarrier::Data)
+    }
+
+    /// Whether a call that returned `result` asks for a push barrier. `has_progressed` compares what was read with what
+    /// is known.
     pub(crate) fn is_due(self, result: u64, has_progressed: impl FnOnce() -> bool) -> bool {
         let result = Result(result as u32 as i32);
         match self {
             PushBarrier::Never => false,
-            PushBarrier::Always => true,
+            PushBarrier::Always | PushBarrier::Data => true,
             PushBarrier::Success => result == Result::SUCCESS,
             PushBarrier::AcquiredOrPresented => matches!(result, Result::SUCCESS | Result::SUBOPTIMAL_KHR),
             PushBarrier::EventSet => result == Result::EVENT_SET,
             PushBarrier::CounterChanged => result == Result::SUCCESS && has_progressed(),
+            // The result is no code.
+            PushBarrier::FirstQuery => has_progressed(),
         }
     }
 }
@@ -281,6 +325,14 @@ mod tests {
         let mut shared: Vec<&str> = shared.collect();
         shared.sort_unstable();
         assert_eq!(shared, expected);
+    }
+
+    #[test]
+    fn an_address_orders_only_when_it_is_new() {
+        let after = CommandOrdering::of(Command::GetBufferDeviceAddress).push_barrier;
+        assert!(after.is_due(u64::MAX, || true) && !after.is_due(0, || false));
+        assert_eq!(CommandOrdering::of(Command::GetMemoryFdKHR).push_barrier, PushBarrier::Data);
+        assert_eq!(CommandOrdering::of(Command::GetDescriptorEXT).push_barrier, PushBarrier::Never);
     }
 
     #[test]

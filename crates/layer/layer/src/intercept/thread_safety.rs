@@ -14,6 +14,7 @@ use lavascope_record::OrderEdge;
 use lavascope_stream::ObjectSlot;
 use serde_json::json;
 
+use crate::intercept::handle_table::NOTE_SECONDARY;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::report_file;
 
@@ -34,6 +35,23 @@ pub(crate) fn is_exclusive(ty: HandleType, slot: ObjectSlot) -> bool {
         HandleType::Queue | HandleType::PipelineCache => {
             PROCESS_STATE.objects.user_data(slot) & NOTE_INTERNALLY_SYNCHRONIZED == 0
         }
+        _ => true,
+    }
+}
+
+/// Whether a call that only reads such an object must not be exchanged with a later one that changes it.
+///
+/// Objects of the other types change when they are destroyed, which is a local barrier, and when memory is bound to
+/// them, before anybody uses them. Primary command buffers are read by submissions alone, which somebody waits for.
+#[inline(always)]
+pub(crate) fn has_readers(ty: HandleType, slot: ObjectSlot) -> bool {
+    use HandleType as H;
+    match ty {
+        H::CommandBuffer => PROCESS_STATE.objects.user_data(slot) & NOTE_SECONDARY != 0,
+        H::Instance | H::PhysicalDevice | H::Device | H::Queue => false,
+        H::Buffer | H::BufferView | H::Image | H::ImageView | H::Sampler | H::SamplerYcbcrConversion => false,
+        H::Pipeline | H::PipelineLayout | H::ShaderModule | H::ShaderEXT | H::RenderPass | H::Framebuffer => false,
+        H::DescriptorSetLayout | H::DescriptorUpdateTemplate | H::QueryPool | H::AccelerationStructureKHR => false,
         _ => true,
     }
 }

@@ -11,7 +11,7 @@
 //! signals.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -42,6 +42,8 @@ const READER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A crash may lose statistics of this much time.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+/// The first interval; each is twice as long as the one before.
+const FIRST_REPORT_INTERVAL: Duration = Duration::from_millis(20);
 
 pub(crate) struct ProcessState {
     pub(crate) objects: ObjectTable,
@@ -243,6 +245,7 @@ impl ProcessState {
             reader.process = process;
             self.listeners.fetch_or(Listeners::READS.bits(), Ordering::Relaxed);
             termination::install();
+            stop_reading_in_forks();
         }
         reader.users += 1;
         Ok(ReadingGuard(()))
@@ -359,6 +362,17 @@ impl ProcessState {
     }
 }
 
+/// A process that is forked off has no reader, and the streams of a capture lie in memory that it shares with its parent:
+/// a call that it recorded would overwrite one of the parent.
+fn stop_reading_in_forks() {
+    extern "C" fn stop() {
+        PROCESS_STATE.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        PROCESS_STATE.set_capturing(false);
+    }
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| threads::on_fork(stop));
+}
+
 /// The reader thread: reads all records, and sleeps until there are more or it must stop.
 fn reader_main() {
     PROCESS_STATE.reader_thread.store(threads::id(), Ordering::Relaxed);
@@ -458,16 +472,17 @@ fn report_progress(stats: &CallStats, validation: &mut Option<Box<Validation>>) 
     }
 }
 
-/// The time of the last report.
+/// The time of the last report, and until the next one. The first ones come quickly: a process may be killed soon.
 pub(crate) struct ReportTimer {
     last_report: Instant,
+    interval: Duration,
     /// Number of records since the clock was read.
     records: u32,
 }
 
 impl Default for ReportTimer {
     fn default() -> ReportTimer {
-        ReportTimer { last_report: Instant::now(), records: 0 }
+        ReportTimer { last_report: Instant::now(), interval: FIRST_REPORT_INTERVAL, records: 0 }
     }
 }
 
@@ -482,9 +497,10 @@ impl ReportTimer {
 
     fn report_if_due(&mut self, report: impl FnOnce()) {
         self.records = 0;
-        if self.last_report.elapsed() > REPORT_INTERVAL {
+        if self.last_report.elapsed() > self.interval {
             report();
             self.last_report = Instant::now();
+            self.interval = (self.interval * 2).min(REPORT_INTERVAL);
         }
     }
 }
@@ -503,5 +519,21 @@ mod tests {
         let reading = PROCESS_STATE.start_reading(&Settings::default()).expect("threads can be made");
         assert!(PROCESS_STATE.request_final_report());
         drop(reading);
+    }
+
+    /// A process that is killed soon has counts in its report, and one that runs for long does not fill it.
+    #[test]
+    fn the_first_reports_come_quickly() {
+        let mut timer = ReportTimer::default();
+        let mut is_due_after = |time: Duration| {
+            let mut is_due = false;
+            timer.last_report = Instant::now().checked_sub(time).expect("the clock began before");
+            timer.report_if_due(|| is_due = true);
+            is_due
+        };
+        assert!(is_due_after(FIRST_REPORT_INTERVAL * 2), "the first");
+        let later = (0..10).filter(|_| is_due_after(REPORT_INTERVAL / 2)).count();
+        assert!((1..9).contains(&later), "{later} of 10: the intervals grow");
+        assert!(!is_due_after(REPORT_INTERVAL / 2) && is_due_after(REPORT_INTERVAL * 2));
     }
 }

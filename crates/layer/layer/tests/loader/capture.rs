@@ -1,9 +1,13 @@
 //! The metadata of a trace: the device, unsupported calls, and races of the application that make the order of its
 //! calls undefined.
 
+use std::time::Duration;
+
 use ash::vk;
+use lavascope_abi::Command;
+use lavascope_record::encoding::{RecordHeader, RecordPhase};
 use lavascope_test_support::wait_until;
-use lavascope_trace::Trace;
+use lavascope_trace::{StreamReader, Trace};
 use serde_json::Value;
 
 use crate::child::{ChildOutcome, child};
@@ -158,4 +162,47 @@ fn what_the_device_is_stands_in_the_file() {
     assert!(device["memory_types"].as_array().is_some_and(|it| !it.is_empty()));
     assert!(device["memory_heaps"][0]["size"].as_u64().is_some_and(|it| it > 0));
     assert!(device["limits"]["nonCoherentAtomSize"].as_u64().is_some_and(|it| it > 0), "{:#}", device["limits"]);
+}
+
+/// The streams lie in memory that a fork shares, so what it recorded would overwrite records of its parent.
+#[test]
+fn a_fork_does_not_write_into_the_streams_of_its_parent() {
+    const BUFFERS: u64 = 40;
+    let name = "capture::a_fork_does_not_write_into_the_streams_of_its_parent";
+    let Some(outcome) = child(name, &CAPTURE, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let make = || (0..BUFFERS).for_each(|_| _ = world.create_buffer());
+        make();
+        // SAFETY: the new process makes calls of the null driver alone, whose locks nobody has, and ends itself.
+        let process = unsafe { libc::fork() };
+        if process == 0 {
+            (0..BUFFERS).for_each(|_| _ = world.command_pool());
+            // SAFETY: it ends the process.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: a process of ours, whose status nobody wants.
+        assert_eq!(unsafe { libc::waitpid(process, std::ptr::null_mut(), 0) }, process);
+        // The reader would see what the fork wrote.
+        std::thread::sleep(Duration::from_millis(50));
+        make();
+        world.destroy();
+    }) else {
+        return;
+    };
+    let bytes = outcome.bytes("trace.lava");
+    let trace = Trace::open(&bytes).expect("a whole trace");
+    assert!(trace.is_complete() && trace.damages().is_empty());
+    let mut counts = [0; 2];
+    for stream in trace.streams() {
+        let mut reader = StreamReader::new(&trace, None, stream);
+        while let Some(next) = reader.take_next().expect("every record is whole") {
+            let header = RecordHeader::from_words(next.record[0], next.record[1]);
+            for (count, command) in counts.iter_mut().zip([Command::CreateBuffer, Command::CreateCommandPool]) {
+                let is_it = header.command == command as u16 && header.kind == RecordPhase::Enter as u8;
+                *count += u64::from(is_it);
+            }
+        }
+    }
+    assert_eq!(counts, [2 * BUFFERS, 0], "those of the parent");
 }

@@ -210,6 +210,49 @@ fn after_a_wait_every_other_thread_comes_later() {
     assert_eq!(made[3].after, [], "it is ordered already");
 }
 
+/// The first thread submits a command buffer and waits for it; then a thread that did not exist resets it. Once in a
+/// stream of its own, once in that of a thread that has ended.
+#[test]
+fn a_thread_that_begins_comes_after_what_was_complete() {
+    let name = "order::a_thread_that_begins_comes_after_what_was_complete";
+    let Some(outcome) = child(name, &PRINT_AND_REPORT, || {
+        let entry = entry();
+        let world = Setup::STATS.world(&entry);
+        let pool = world.command_pool();
+        let buffer = world.command_buffers(pool, 1)[0];
+        let (device, queue) = (&world.device, world.queue);
+        for _ in 0..2 {
+            let info = vk::CommandBufferBeginInfo::default();
+            let buffers = [buffer];
+            let submit = vk::SubmitInfo::default().command_buffers(&buffers);
+            // SAFETY: a live command buffer in the initial state, and a live queue; the threads below have ended or not
+            // begun (lifetime, owner).
+            unsafe {
+                device.begin_command_buffer(buffer, &info).expect("it begins");
+                device.end_command_buffer(buffer).expect("it ends");
+                device.queue_submit(queue, &[submit], vk::Fence::null()).expect("it is submitted");
+                device.queue_wait_idle(queue).expect("it is waited for");
+            }
+            let flags = vk::CommandBufferResetFlags::empty();
+            std::thread::scope(|scope| {
+                // SAFETY: not pending, of a pool that lets it be reset, and only this thread uses it until it ends
+                // (lifetime, owner).
+                let reset = move || unsafe { device.reset_command_buffer(buffer, flags) }.expect("it is reset");
+                scope.spawn(reset).join().expect("nobody panics");
+            });
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    let calls = calls(&outcome.file("print.txt"));
+    let waits = calls_named(&calls, MAIN, "vkQueueWaitIdle");
+    let resets = calls_named(&calls, OTHER, "vkResetCommandBuffer");
+    assert_eq!((waits.len(), resets.len()), (2, 2), "both threads have the same stream");
+    assert_after(resets[0], waits[0]);
+    assert_after(resets[1], waits[1]);
+}
+
 /// A cache that the implementation synchronizes orders no calls; one that the application synchronizes orders both.
 #[test]
 fn only_caches_that_the_application_synchronizes_order_threads() {

@@ -149,6 +149,9 @@ impl<'a> StreamPlayer<'a> {
             _ => false,
         };
         if is_complete {
+            if let Some(hold) = &self.throttle {
+                hold.report_end(call);
+            }
             self.counter.publish(call);
         }
         Ok(())

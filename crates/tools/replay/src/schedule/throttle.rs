@@ -9,7 +9,7 @@ use lavascope_abi::Command;
 use lavascope_record::encoding::{RecordHeader, RecordPhase};
 
 use crate::error::ReplayError;
-use crate::options::PausedCall;
+use crate::options::{CallMoment, PausedCall};
 use crate::replay::{Replay, lock};
 use crate::schedule::chaos::Chaos;
 
@@ -51,7 +51,7 @@ impl<'a> ThreadThrottle<'a> {
         let chaos = replay.options.chaos.map(|it| Chaos::new(it, index));
         let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(index == 0, |it| it == stream);
         let pause = replay.options.pause.as_ref().filter(is_own).map(|it| it.call);
-        let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some();
+        let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some() || replay.options.on_call.is_some();
         is_held.then_some(ThreadThrottle { replay, stream, chaos, pause })
     }
 
@@ -72,7 +72,13 @@ impl<'a> ThreadThrottle<'a> {
             self.replay.options.report_pause(&PausedCall { stream: self.stream, call: head.call, command });
             is_paused.store(false, Ordering::Relaxed);
         }
+        self.replay.options.report_call(self.stream, head.call, CallMoment::Begin);
         Ok(())
+    }
+
+    /// Must come before other threads learn that the call is complete.
+    pub(crate) fn report_end(&self, call: u64) {
+        self.replay.options.report_call(self.stream, call, CallMoment::End);
     }
 
     fn sleep(&self, until: Instant) -> Result<(), ReplayError> {

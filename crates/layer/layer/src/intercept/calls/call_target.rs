@@ -92,7 +92,8 @@ unsafe fn look_up_recorder<'a>(handle: u64) -> Option<CallTarget<'a, DeviceData>
     {
         let sync_domain = PROCESS_STATE.objects.sync_domain(slot);
         let owner = NonNull::from(target.owner);
-        let found = LastCommandBuffer { handle, generation, owner, id, sync_domain };
+        let readers = PROCESS_STATE.objects.readers(slot);
+        let found = LastCommandBuffer { handle, generation, owner, id, sync_domain, readers };
         // SAFETY: made by `register` for this thread, which alone has it, and no other reference to it is in use here.
         unsafe { (*target.thread_state).last_command_buffer = Some(found) };
     }

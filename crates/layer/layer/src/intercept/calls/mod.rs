@@ -23,6 +23,7 @@ use lavascope_abi::{Command, Structure};
 use lavascope_marshal::{RecordBuffer, outputs_image};
 
 pub(crate) use self::call_target::{CallTarget, device_of, instance_of, recorder_of};
+use self::order_edges::NewValue;
 use self::packing::StreamSpace;
 use self::thread_state::ThreadLocalState;
 use crate::intercept::handle_table::HandleTable;
@@ -177,12 +178,15 @@ pub(crate) unsafe fn enter<T: Structure>(
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
         if listeners.without(Listeners::STACKS) == Listeners::READS
-            && local.try_pack_in_stream(target, call, params, pack_in_stream)
+            && local.try_pack_in_stream(target, (call, order), params, pack_in_stream)
         {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
         unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
+        if listeners.has_any(Listeners::READS) {
+            local.add_command_buffer_readers(target, order);
+        }
         local.publish_parameters(listeners, call, command, order);
         (PendingCall::new(target.thread_state, call, listeners), local.validate_inline(listeners))
     };
@@ -398,12 +402,19 @@ impl ThreadLocalState {
         unsafe { mapped_memory::track_mappings(handles, command, params, result) };
         if listeners.has_any(Listeners::READS) {
             self.thread.complete(call);
-            // SAFETY: `is_due` asks this for `vkGetSemaphoreCounterValue` alone, where that succeeded; by the contract
-            // of this function these are its parameters.
-            let has_progressed = || unsafe { order_edges::advance_semaphore_counter(handles, params) };
+            let mut new_value = None;
+            let has_progressed = || {
+                // SAFETY: by the contract of this function these are the parameters of a call of the command; `is_due`
+                // asks only where it succeeded.
+                new_value = unsafe { NewValue::of_query(handles, command, params) };
+                new_value.is_some()
+            };
             if order.push_barrier.is_due(result, has_progressed) {
                 PROCESS_STATE.threads.push_barrier(&self.thread);
-                self.record_device_writes(listeners, handles);
+                new_value.into_iter().for_each(NewValue::store);
+                if order.push_barrier.is_device_progress() {
+                    self.record_device_writes(listeners, handles);
+                }
             }
         }
         findings

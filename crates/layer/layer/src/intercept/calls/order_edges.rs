@@ -3,9 +3,12 @@
 //! An object remembers the last call that used it exclusively. If that was a call of another thread, the record of the
 //! next call gets an [`OrderEdge`] to it. Barriers order calls that share no object; see [`CommandOrdering`].
 
-use lavascope_abi::{Command, GetSemaphoreCounterValueParams, HandleType, ObjectId};
+use lavascope_abi::{
+    Command, GetAccelerationStructureDeviceAddressKHRParams, GetBufferDeviceAddressParams,
+    GetSemaphoreCounterValueParams, HandleType, ObjectId,
+};
 use lavascope_record::OrderEdge;
-use lavascope_stream::SyncDomain;
+use lavascope_stream::{ObjectReaders, ObjectSlot, SyncDomain};
 
 use super::call_target::CallTarget;
 use super::thread_state::ThreadLocalState;
@@ -33,7 +36,21 @@ impl ThreadLocalState {
     pub(super) fn depends_on_own_thread_only(&mut self, target: &CallTarget<'_, DeviceData>) -> bool {
         let last = target.command_buffer(&self.last_command_buffer).map_or(0, |it| it.sync_domain.last_edge());
         let is_own = last == 0 || OrderEdge::from_word(last).thread == self.thread.number();
-        is_own && self.deps.order_edges.get_mut().is_empty() && self.thread.order_edges().is_empty()
+        is_own
+            && self.deps.order_edges.get_mut().is_empty()
+            && self.deps.read_elsewhere.get_mut().is_empty()
+            && self.thread.order_edges().is_empty()
+    }
+
+    /// Adds the readers of a command buffer that the call begins or resets; the commands recorded then come after it.
+    #[inline(always)]
+    pub(super) fn add_command_buffer_readers(&mut self, target: &CallTarget<'_, DeviceData>, order: CommandOrdering) {
+        if order.changes_command_buffer
+            && let Some(command_buffer) = target.command_buffer(&self.last_command_buffer)
+            && command_buffer.readers.has_others(self.thread.number())
+        {
+            self.deps.read_elsewhere.get_mut().push(command_buffer.readers);
+        }
     }
 
     /// Marks the command buffer, and the objects that packing found, as last used by this call. For a record that is
@@ -65,6 +82,10 @@ impl ThreadLocalState {
         if !edges.is_empty() {
             edges.drain(..).for_each(|it| self.thread.order_after(it));
         }
+        if !self.deps.read_elsewhere.get_mut().is_empty() {
+            // Those who have read the objects have returned from their calls.
+            self.thread.order_after_completed(&PROCESS_STATE.threads);
+        }
     }
 
     /// Marks the objects that the call uses exclusively as last used by this call. Reports another thread that is still
@@ -77,23 +98,61 @@ impl ThreadLocalState {
         }
         let own = self.thread.edge_to(call);
         self.deps.mark_all_used(own);
+        self.deps.read_elsewhere.get_mut().drain(..).for_each(ObjectReaders::clear);
         for (object, last) in self.deps.last_used_elsewhere.get_mut().drain(..) {
             thread_safety::check_concurrent_use(object, OrderEdge::from_word(last), own, command);
         }
     }
 }
 
-/// Stores the value of a semaphore's counter that the host has read. Returns whether it differs from the value before.
-///
-/// # Safety
-///
-/// `params` must point to the parameters of a `vkGetSemaphoreCounterValue` that succeeded and has not returned to the
-/// application.
-pub(super) unsafe fn advance_semaphore_counter(handles: &HandleTable, params: *const u8) -> bool {
-    // SAFETY: by the contract of this function these are the parameters of a `vkGetSemaphoreCounterValue`.
-    let params = unsafe { &*params.cast::<GetSemaphoreCounterValueParams>() };
-    // SAFETY: VUID-vkGetSemaphoreCounterValue-pValue-parameter: a place, which the call that succeeded has written.
-    let value = unsafe { params.p_value.as_ptr().read() };
-    let Some(slot) = handles.slot(HandleType::Semaphore, params.semaphore.0) else { return true };
-    PROCESS_STATE.objects.swap_user_data(slot, value as u32) != value as u32
+/// A value that the host reads of an object for the first time.
+pub(super) struct NewValue {
+    /// None if the value cannot be stored: then each query of it counts.
+    stored: Option<(ObjectSlot, u32)>,
+}
+
+/// Stored of an object whose address was queried.
+const ADDRESS_IS_KNOWN: u32 = 1;
+
+impl NewValue {
+    /// The value that a query returned, if it differs from the one that the host read last.
+    ///
+    /// # Safety
+    ///
+    /// `params` must point to the parameters of a call of `command` that succeeded and has not returned to the
+    /// application.
+    pub(super) unsafe fn of_query(handles: &HandleTable, command: Command, params: *const u8) -> Option<NewValue> {
+        // SAFETY: the contract of this function: the parameters are those of the command, whose info is valid and whose
+        // value the call has written (VUID-vkGetSemaphoreCounterValue-pValue-parameter,
+        // VUID-vkGetBufferDeviceAddress-pInfo-parameter, VUID-vkGetAccelerationStructureDeviceAddressKHR-pInfo-parameter).
+        let (slot, value) = unsafe {
+            match command {
+                Command::GetSemaphoreCounterValue => {
+                    let params = &*params.cast::<GetSemaphoreCounterValueParams>();
+                    let value = params.p_value.as_ptr().read();
+                    (handles.slot(HandleType::Semaphore, params.semaphore.0), u32::try_from(value).ok())
+                }
+                Command::GetBufferDeviceAddress => {
+                    let info = &*(*params.cast::<GetBufferDeviceAddressParams>()).p_info.as_ptr();
+                    (handles.slot(HandleType::Buffer, info.buffer.0), Some(ADDRESS_IS_KNOWN))
+                }
+                Command::GetAccelerationStructureDeviceAddressKHR => {
+                    let info = &*(*params.cast::<GetAccelerationStructureDeviceAddressKHRParams>()).p_info.as_ptr();
+                    let handle = info.acceleration_structure.0;
+                    (handles.slot(HandleType::AccelerationStructureKHR, handle), Some(ADDRESS_IS_KNOWN))
+                }
+                _ => (None, None),
+            }
+        };
+        let stored = slot.zip(value);
+        let is_known = stored.is_some_and(|(slot, value)| PROCESS_STATE.objects.user_data(slot) == value);
+        (!is_known).then_some(NewValue { stored })
+    }
+
+    /// Other threads that read the value now rely on the push barrier, which must be done.
+    pub(super) fn store(self) {
+        if let Some((slot, value)) = self.stored {
+            PROCESS_STATE.objects.swap_user_data(slot, value);
+        }
+    }
 }

@@ -12,6 +12,7 @@ use super::call_target::CallTarget;
 use super::thread_state::ThreadLocalState;
 use crate::intercept::handle_table::HandleTable;
 use crate::intercept::object_deps::ObjectIdResolver;
+use crate::intercept::order::CommandOrdering;
 use crate::loader::device::DeviceData;
 use crate::process::listeners::Listeners;
 
@@ -44,7 +45,7 @@ impl ThreadLocalState {
     pub(super) fn try_pack_in_stream<T>(
         &mut self,
         target: &CallTarget<'_, DeviceData>,
-        call: u64,
+        (call, order): (u64, CommandOrdering),
         params: &T,
         pack: impl FnOnce(&mut StreamSpace<'_>, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
     ) -> bool {
@@ -56,6 +57,7 @@ impl ThreadLocalState {
             last_command_buffer: target.command_buffer(&self.last_command_buffer),
         };
         let words = pack(&mut StreamSpace(&mut self.thread), &resolver, call, params);
+        self.add_command_buffer_readers(target, order);
         if let (Some(words), true) = (words, self.depends_on_own_thread_only(target)) {
             // SAFETY: `pack` gives the words that it claimed last and has written, and nothing was claimed since.
             unsafe { self.thread.commit(words) };

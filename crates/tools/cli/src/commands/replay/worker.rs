@@ -249,6 +249,7 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
         is_original_speed: arguments.speed == Speed::Original,
         pause: arguments.pause_at,
         on_pause: Some(Arc::new(wait_for_enter)),
+        on_call: None,
         frame_output: frame_output(arguments),
         screenshot_frames: pictures,
         on_frame: Some(Arc::new(frames)),

@@ -28,6 +28,7 @@ mod own_bytes;
 mod pictures;
 mod replay;
 mod replay_options;
+mod replay_programs;
 mod report_formats;
 mod samples;
 mod terminal_picture;

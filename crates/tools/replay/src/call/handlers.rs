@@ -6,11 +6,12 @@
 use std::sync::OnceLock;
 
 use lavascope_abi::Command;
+use lavascope_abi::desc::Fixup;
 
 use crate::call::in_place_call::InPlaceCall;
 use crate::call::output_handles::returns_handles;
 use crate::call::perform::{Performer, RecordedCall};
-use crate::call::{held_submissions, host_waits};
+use crate::call::{held_submissions, host_waits, object_labels};
 use crate::error::ReplayError;
 use crate::memory::{bind, bindings, device_memory, host_allocator, linear_images};
 use crate::port::{device, device_addresses, driver_blobs, formats, instance, pipeline, plan};
@@ -95,7 +96,7 @@ fn handler_of(command: Command) -> CommandHandler {
     }
     let name = command.desc().name;
     let asks = name.starts_with("vkGet") || name.starts_with("vkEnumerate");
-    if is_platform_specific(command) || (asks && !returns_handles(command.desc())) {
+    if is_platform_specific(command) || uses_virtual_object(command) || (asks && !returns_handles(command.desc())) {
         return CommandHandler::Skip;
     }
     CommandHandler::Unchanged
@@ -152,6 +153,10 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::SignalSemaphore => held_submissions::signal,
         C::QueueWaitIdle => held_submissions::queue_wait_idle,
         C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
+        C::SetDebugUtilsObjectNameEXT
+        | C::SetDebugUtilsObjectTagEXT
+        | C::DebugMarkerSetObjectNameEXT
+        | C::DebugMarkerSetObjectTagEXT => object_labels::label,
         _ if creates_surface(command) => virtual_swapchain::surface,
         _ => return None,
     })
@@ -174,6 +179,13 @@ pub(crate) fn is_wait(command: Command) -> bool {
             | C::AcquireNextImageKHR
             | C::AcquireNextImage2KHR
     )
+}
+
+/// Whether a parameter is an object that exists in name only: a driver would follow a number that is no handle.
+fn uses_virtual_object(command: Command) -> bool {
+    let fixups = command.desc().parameters.fixups.iter();
+    let is_virtual = |it: &Fixup| matches!(it, Fixup::Handles { ty, .. } if object_labels::is_virtual(*ty));
+    fixups.into_iter().any(is_virtual)
 }
 
 /// Makes a surface: there is none here.

@@ -50,11 +50,10 @@ impl DeviceAddressMap {
         }
         let mut ranges = self.ranges.write().unwrap_or_else(PoisonError::into_inner);
         let end = recorded.saturating_add(size.max(1));
-        // An older entry for the same addresses is removed.
-        let overlaps = |it: (&u64, &(u64, u64))| (*it.0 < end && recorded < it.1.0).then_some(*it.0);
-        let gone: Vec<u64> = ranges.range(..end).filter_map(overlaps).collect();
-        for gone_item in gone {
-            ranges.remove(&gone_item);
+        // Older entries for the same addresses are removed. The others do not overlap, so the nearest are enough.
+        while let Some((first, _)) = ranges.range(..end).next_back().filter(|it| recorded < it.1.0) {
+            let first = *first;
+            ranges.remove(&first);
         }
         ranges.insert(recorded, (end, here));
         if recorded != here {

@@ -19,6 +19,7 @@ use crate::memory::device_memory::{MemoryTable, WriteComparison};
 use crate::memory::linear_images::LinearImages;
 use crate::port::device::ReplayDevice;
 use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::external_files::ExternalFiles;
 use crate::port::formats::FormatMap;
 use crate::port::instance::RecordedDevices;
 use crate::port::plan::PlanBuilder;
@@ -55,6 +56,7 @@ pub(crate) struct Replay {
     pub(crate) held_submissions: HeldSubmissions,
     pub(crate) linear: LinearImages,
     pub(crate) addresses: DeviceAddressMap,
+    pub(crate) external_files: ExternalFiles,
     pub(crate) families: QueueFamilyMap,
     pub(crate) formats: FormatMap,
     pub(crate) write_comparison: Mutex<WriteComparison>,
@@ -128,6 +130,7 @@ impl Replay {
             held_submissions: HeldSubmissions::default(),
             linear: LinearImages::default(),
             addresses: DeviceAddressMap::default(),
+            external_files: ExternalFiles::default(),
             families: QueueFamilyMap::default(),
             formats: FormatMap::default(),
             write_comparison: Mutex::default(),

@@ -73,3 +73,42 @@ fn names_of_objects_that_exist_in_name_only_are_skipped() {
         assert_eq!(calls_of(&stage, "again.lava", command), count, "{command}");
     }
 }
+
+#[test]
+fn what_a_program_shares_with_itself_is_shared_again() {
+    let stage = TestEnvironment::new("replay-shared");
+    captured(&stage, "shared");
+    replayed(&stage);
+    succeed(&mut replay(&stage, &["--dry-run"]));
+    for command in ["vkImportFenceFdKHR", "vkGetSemaphoreFdKHR", "vkGetMemoryFdKHR"] {
+        let [there, here] = ["trace.lava", "again.lava"].map(|it| calls_of(&stage, it, command));
+        assert!(there > 0 && here == there, "{command}: {there}, {here}");
+    }
+}
+
+/// lavapipe has no descriptors of fences and semaphores.
+#[test]
+fn memory_that_a_program_shares_with_itself_is_the_same_memory() {
+    let stage = TestEnvironment::new("replay-shared-memory");
+    let program = compiled(&stage, "replayed.c");
+    let mut command = stage.lavascope();
+    succeed(command.args(["capture", "--results", "-o", "trace.lava", "--"]).arg(program).arg("shared-memory"));
+    for options in [&["--verify", "--json"][..], &["--verify", "--json", "--threads", "1"]] {
+        let result = succeed(stage.lavascope().args(["replay", "trace.lava"]).args(options));
+        let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
+        assert_eq!((&result["equal_bytes"], &result["different_bytes"]), (&4096.into(), &0.into()), "{result:#}");
+    }
+}
+
+#[test]
+fn a_descriptor_from_elsewhere_is_named_and_not_waited_for() {
+    let stage = TestEnvironment::new("replay-foreign");
+    captured(&stage, "foreign");
+    for (options, code) in [(&["--dry-run"][..], 1), (&[], 2)] {
+        let mut command = stage.lavascope();
+        let result = output(command.args(["replay", "--null", "trace.lava"]).args(options));
+        let said = text(&[result.stdout, result.stderr].concat());
+        let expected = "vkImportSemaphoreFdKHR: it imports a file descriptor that no call of the trace exported";
+        assert!(result.status.code() == Some(code) && said.contains(expected), "{options:?}: {said}");
+    }
+}

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <vulkan/vulkan.h>
 
 #define CHECK(call)                                                                                                    \
@@ -162,11 +163,209 @@ static void names(void) {
     destroy();
 }
 
+static VkFence make_fence(VkExternalFenceHandleTypeFlags types) {
+    VkExportFenceCreateInfo shared = {VK_STRUCTURE_TYPE_EXPORT_FENCE_CREATE_INFO, NULL, types};
+    VkFenceCreateInfo info = {VK_STRUCTURE_TYPE_FENCE_CREATE_INFO, types ? &shared : NULL};
+    VkFence fence;
+    CHECK(vkCreateFence(device, &info, NULL, &fence));
+    return fence;
+}
+
+static VkSemaphore make_semaphore(VkExternalSemaphoreHandleTypeFlags types) {
+    VkExportSemaphoreCreateInfo shared = {VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, NULL, types};
+    VkSemaphoreCreateInfo info = {VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, types ? &shared : NULL};
+    VkSemaphore semaphore;
+    CHECK(vkCreateSemaphore(device, &info, NULL, &semaphore));
+    return semaphore;
+}
+
+static void submit(VkSemaphore wait, VkSemaphore signal, VkFence fence) {
+    VkPipelineStageFlags stage = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+    VkSubmitInfo info = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    info.waitSemaphoreCount = wait != VK_NULL_HANDLE;
+    info.pWaitSemaphores = &wait;
+    info.pWaitDstStageMask = &stage;
+    info.signalSemaphoreCount = signal != VK_NULL_HANDLE;
+    info.pSignalSemaphores = &signal;
+    CHECK(vkQueueSubmit(queue, 1, &info, fence));
+}
+
+static void import_semaphore(VkSemaphore semaphore, VkExternalSemaphoreHandleTypeFlagBits type, int fd) {
+    OF_DEVICE(vkImportSemaphoreFdKHR);
+    VkImportSemaphoreFdInfoKHR info = {VK_STRUCTURE_TYPE_IMPORT_SEMAPHORE_FD_INFO_KHR};
+    info.semaphore = semaphore;
+    info.flags = type == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT ? VK_SEMAPHORE_IMPORT_TEMPORARY_BIT : 0;
+    info.handleType = type;
+    info.fd = fd;
+    CHECK(vkImportSemaphoreFdKHR_(device, &info));
+}
+
+// Signals one semaphore, and waits for the other, which has its payload.
+static void share_semaphore(VkExternalSemaphoreHandleTypeFlagBits type) {
+    OF_DEVICE(vkGetSemaphoreFdKHR);
+    VkSemaphore one = make_semaphore(type), other = make_semaphore(0);
+    VkFence fence = make_fence(0);
+    VkSemaphoreGetFdInfoKHR info = {VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, NULL, one, type};
+    for (int turn = 0; turn < 3; turn++) {
+        int fd;
+        submit(VK_NULL_HANDLE, one, VK_NULL_HANDLE);
+        if (turn == 0 || type == VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT) {
+            CHECK(vkGetSemaphoreFdKHR_(device, &info, &fd));
+            import_semaphore(other, type, fd);
+        }
+        submit(other, VK_NULL_HANDLE, fence);
+        CHECK(vkWaitForFences(device, 1, &fence, VK_TRUE, UINT64_MAX));
+        CHECK(vkResetFences(device, 1, &fence));
+    }
+    vkDestroySemaphore(device, one, NULL);
+    vkDestroySemaphore(device, other, NULL);
+    vkDestroyFence(device, fence, NULL);
+}
+
+static void share_fence(VkExternalFenceHandleTypeFlagBits type) {
+    OF_DEVICE(vkGetFenceFdKHR);
+    OF_DEVICE(vkImportFenceFdKHR);
+    VkFence one = make_fence(type), other = make_fence(0);
+    VkFenceGetFdInfoKHR info = {VK_STRUCTURE_TYPE_FENCE_GET_FD_INFO_KHR, NULL, one, type};
+    VkImportFenceFdInfoKHR import = {VK_STRUCTURE_TYPE_IMPORT_FENCE_FD_INFO_KHR, NULL, other};
+    import.flags = type == VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT ? VK_FENCE_IMPORT_TEMPORARY_BIT : 0;
+    import.handleType = type;
+    submit(VK_NULL_HANDLE, VK_NULL_HANDLE, one);
+    CHECK(vkGetFenceFdKHR_(device, &info, &import.fd));
+    CHECK(vkImportFenceFdKHR_(device, &import));
+    CHECK(vkWaitForFences(device, 1, &other, VK_TRUE, UINT64_MAX));
+    vkDestroyFence(device, one, NULL);
+    vkDestroyFence(device, other, NULL);
+}
+
+static VkBuffer make_buffer(VkBufferUsageFlags usage, void *next) {
+    VkBufferCreateInfo info = {VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, next};
+    info.size = 4096;
+    info.usage = usage;
+    VkBuffer buffer;
+    CHECK(vkCreateBuffer(device, &info, NULL, &buffer));
+    return buffer;
+}
+
+// Host memory for a buffer.
+static VkDeviceMemory make_memory(VkBuffer buffer, void *next) {
+    VkMemoryRequirements needs;
+    vkGetBufferMemoryRequirements(device, buffer, &needs);
+    VkPhysicalDeviceMemoryProperties types;
+    vkGetPhysicalDeviceMemoryProperties(physical, &types);
+    VkFlags want = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+    uint32_t type = 0;
+    while ((types.memoryTypes[type].propertyFlags & want) != want || !(needs.memoryTypeBits >> type & 1)) {
+        type += 1;
+    }
+    VkMemoryAllocateInfo info = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, next};
+    info.allocationSize = needs.size;
+    info.memoryTypeIndex = type;
+    VkDeviceMemory memory;
+    CHECK(vkAllocateMemory(device, &info, NULL, &memory));
+    CHECK(vkBindBufferMemory(device, buffer, memory, 0));
+    return memory;
+}
+
+static VkCommandBuffer begin(void) {
+    VkCommandPoolCreateInfo of_pool = {VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+    VkCommandBufferAllocateInfo info = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+    CHECK(vkCreateCommandPool(device, &of_pool, NULL, &info.commandPool));
+    info.commandBufferCount = 1;
+    VkCommandBuffer commands;
+    CHECK(vkAllocateCommandBuffers(device, &info, &commands));
+    VkCommandBufferBeginInfo begin = {VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+    CHECK(vkBeginCommandBuffer(commands, &begin));
+    return commands;
+}
+
+static void perform(VkCommandBuffer commands) {
+    VkMemoryBarrier barrier = {VK_STRUCTURE_TYPE_MEMORY_BARRIER, NULL, VK_ACCESS_MEMORY_WRITE_BIT,
+                               VK_ACCESS_HOST_READ_BIT};
+    vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
+                         NULL, 0, NULL);
+    CHECK(vkEndCommandBuffer(commands));
+    VkSubmitInfo submit = {VK_STRUCTURE_TYPE_SUBMIT_INFO};
+    submit.commandBufferCount = 1;
+    submit.pCommandBuffers = &commands;
+    CHECK(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE));
+    CHECK(vkQueueWaitIdle(queue));
+}
+
+// The device writes through one memory, and the host reads through the other, which is the same.
+static void share_memory(void) {
+    OF_DEVICE(vkGetMemoryFdKHR);
+    VkExternalMemoryHandleTypeFlagBits type = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+    VkExternalMemoryBufferCreateInfo shared = {VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, NULL, type};
+    VkExportMemoryAllocateInfo export = {VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO, NULL, type};
+    VkBuffer one = make_buffer(VK_BUFFER_USAGE_TRANSFER_DST_BIT, &shared);
+    VkBuffer other = make_buffer(VK_BUFFER_USAGE_TRANSFER_DST_BIT, &shared);
+    VkDeviceMemory first = make_memory(one, &export);
+    VkMemoryGetFdInfoKHR info = {VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR, NULL, first, type};
+    VkImportMemoryFdInfoKHR import = {VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, NULL, type};
+    CHECK(vkGetMemoryFdKHR_(device, &info, &import.fd));
+    VkDeviceMemory second = make_memory(other, &import);
+    VkCommandBuffer commands = begin();
+    vkCmdFillBuffer(commands, one, 0, VK_WHOLE_SIZE, 0x01020304);
+    perform(commands);
+    uint32_t *words;
+    CHECK(vkMapMemory(device, second, 0, VK_WHOLE_SIZE, 0, (void **)&words));
+    if (words[0] != 0x01020304 || words[1023] != 0x01020304) {
+        fprintf(stderr, "the memory is not shared\n");
+        exit(1);
+    }
+    vkUnmapMemory(device, second);
+    vkDestroyBuffer(device, one, NULL);
+    vkDestroyBuffer(device, other, NULL);
+    vkFreeMemory(device, first, NULL);
+    vkFreeMemory(device, second, NULL);
+}
+
+static const char *SHARING[] = {"VK_KHR_external_memory_fd", "VK_KHR_external_fence_fd",
+                                "VK_KHR_external_semaphore_fd"};
+
+static void shared(void) {
+    make_instance(0, NULL);
+    make_device(3, SHARING, NULL);
+    share_fence(VK_EXTERNAL_FENCE_HANDLE_TYPE_OPAQUE_FD_BIT);
+    share_fence(VK_EXTERNAL_FENCE_HANDLE_TYPE_SYNC_FD_BIT);
+    share_semaphore(VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT);
+    share_semaphore(VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_SYNC_FD_BIT);
+    share_memory();
+    destroy();
+}
+
+static void shared_memory(void) {
+    make_instance(0, NULL);
+    make_device(1, SHARING, NULL);
+    share_memory();
+    destroy();
+}
+
+// A semaphore of somebody else, as far as a trace knows: the descriptor has another number.
+static void foreign(void) {
+    make_instance(0, NULL);
+    make_device(3, SHARING, NULL);
+    OF_DEVICE(vkGetSemaphoreFdKHR);
+    VkExternalSemaphoreHandleTypeFlagBits type = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+    VkSemaphore one = make_semaphore(type), other = make_semaphore(0);
+    VkSemaphoreGetFdInfoKHR info = {VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, NULL, one, type};
+    int fd;
+    CHECK(vkGetSemaphoreFdKHR_(device, &info, &fd));
+    import_semaphore(other, type, dup(fd));
+    submit(VK_NULL_HANDLE, one, VK_NULL_HANDLE);
+    submit(other, VK_NULL_HANDLE, VK_NULL_HANDLE);
+    CHECK(vkQueueWaitIdle(queue));
+    vkDestroySemaphore(device, one, NULL);
+    vkDestroySemaphore(device, other, NULL);
+    destroy();
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*act)(void);
-    } ways[] = {{"enumerate", enumerate}, {"names", names}};
+    } ways[] = {{"enumerate", enumerate}, {"names", names}, {"shared", shared}, {"shared-memory", shared_memory}, {"foreign", foreign}};
     for (size_t at = 0; count == 2 && at < sizeof ways / sizeof *ways; at++) {
         if (strcmp(arguments[1], ways[at].name) == 0) {
             ways[at].act();

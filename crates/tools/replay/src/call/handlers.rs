@@ -14,7 +14,7 @@ use crate::call::perform::{Performer, RecordedCall};
 use crate::call::{held_submissions, host_waits, object_labels};
 use crate::error::ReplayError;
 use crate::memory::{bind, bindings, device_memory, host_allocator, linear_images};
-use crate::port::{device, device_addresses, driver_blobs, formats, instance, pipeline, plan};
+use crate::port::{device, device_addresses, driver_blobs, external_files, formats, instance, pipeline, plan};
 use crate::present::virtual_swapchain;
 
 /// Performs a call in a way of its own.
@@ -153,6 +153,8 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::SignalSemaphore => held_submissions::signal,
         C::QueueWaitIdle => held_submissions::queue_wait_idle,
         C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
+        C::GetFenceFdKHR | C::GetSemaphoreFdKHR | C::GetMemoryFdKHR => external_files::export,
+        C::ImportFenceFdKHR | C::ImportSemaphoreFdKHR => external_files::import,
         C::SetDebugUtilsObjectNameEXT
         | C::SetDebugUtilsObjectTagEXT
         | C::DebugMarkerSetObjectNameEXT

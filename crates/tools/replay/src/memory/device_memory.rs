@@ -15,6 +15,8 @@ use crate::memory::bindings::MemoryBindings;
 use crate::memory::linear_images::LinearLayout;
 use crate::port::device::ReplayDevice;
 use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::external_files;
+use crate::port::external_files::SharedAllocation;
 use crate::port::instance::out;
 use crate::replay::lock;
 
@@ -423,14 +425,12 @@ impl ReplayMemory {
     }
 }
 
-/// Structures that bring memory from elsewhere: here it is plain memory.
-fn is_import(s_type: i32) -> bool {
-    let imports = [
-        vk::ImportMemoryHostPointerInfoEXT::layout(),
-        vk::ImportMemoryFdInfoKHR::layout(),
-        vk::ExportMemoryAllocateInfo::layout(),
-    ];
-    imports.iter().any(|it| it.s_type() == Some(s_type))
+/// Structures that bring memory from elsewhere, which is plain memory here.
+fn is_foreign(s_type: i32, shared: &SharedAllocation) -> bool {
+    let is = |layout: &vk::desc::Layout| layout.s_type() == Some(s_type);
+    is(vk::ImportMemoryHostPointerInfoEXT::layout())
+        || !shared.is_import && is(vk::ImportMemoryFdInfoKHR::layout())
+        || !shared.is_exportable && is(vk::ExportMemoryAllocateInfo::layout())
 }
 
 pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
@@ -442,10 +442,11 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
     let image = laid.image.cast::<vk::AllocateMemoryParams>();
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
-    let (size, ty) = unsafe {
+    let (size, ty, is_import) = unsafe {
         let info = performer.required(done, (*image).p_allocate_info)?;
+        let shared = external_files::import_memory(performer, &device, info);
         let is_gone = |value| {
-            is_import(value)
+            is_foreign(value, &shared)
                 || device.is_other_device && is_dedicated(value)
                 || !device.has_capture_replay && is_opaque_capture_address(value)
         };
@@ -456,7 +457,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
             (*flags).flags.0 &= !vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY.0;
         }
         (*info).memory_type_index = device.memory_type((*info).memory_type_index);
-        ((*info).allocation_size, (*info).memory_type_index)
+        ((*info).allocation_size, (*info).memory_type_index, shared.is_import)
     };
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)?;
@@ -467,7 +468,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -
         let is_known = performer.replay.options.verify || device.has_addresses;
         let has_results = performer.replay.has_device_writes;
         let memory = ReplayMemory::new(device, id, Allocation { handle, size, ty }, (is_known, has_results));
-        if memory.is_visible {
+        if memory.is_visible && !is_import {
             clear(&memory).map_err(|it| performer.error(done, it))?;
         }
         lock(&performer.replay.memories.0).insert(id, Arc::new(memory));

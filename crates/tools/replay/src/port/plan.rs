@@ -22,7 +22,7 @@ use crate::port::device::ReplayDevice;
 use crate::port::formats;
 use crate::port::formats::FormatMap;
 use crate::port::instance::out;
-use crate::port::{device, device_addresses, driver_blobs, instance, pipeline, shader_capabilities};
+use crate::port::{device, device_addresses, driver_blobs, external_files, instance, pipeline, shader_capabilities};
 use crate::present::virtual_swapchain;
 use crate::replay::lock;
 
@@ -120,6 +120,8 @@ pub(crate) fn plan_handler(command: Command) -> CommandHandler {
         C::CreateImage => create_image,
         C::DestroyBuffer | C::DestroyImage => destroy,
         C::AllocateMemory => allocate,
+        C::GetFenceFdKHR | C::GetSemaphoreFdKHR | C::GetMemoryFdKHR => external_file,
+        C::ImportFenceFdKHR | C::ImportSemaphoreFdKHR => external_file,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind,
         C::CreateGraphicsPipelines => pipelines,
         C::CreateShaderModule => shader,
@@ -337,6 +339,9 @@ fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(),
 fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, done)?;
     let device = performer.device(done)?;
+    if let Some(what) = external_files::plan_memory(performer, &device, done) {
+        performer.record_unsupported(done, what.to_owned());
+    }
     if let (Some(Call::AllocateMemory(call)), Some(Outcome::AllocateMemory(outcome))) =
         (Call::of(done.enter), done.leave.and_then(Outcome::of))
         && let Some(info) = call.p_allocate_info()
@@ -346,6 +351,13 @@ fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<()
         performer.with_plan(|it| it.memories.insert(id, memory));
     }
     Ok(())
+}
+
+fn external_file(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if let Some(what) = external_files::plan(performer, done) {
+        performer.record_unsupported(done, what.to_owned());
+    }
+    pretend(performer, done)
 }
 
 fn bind(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {

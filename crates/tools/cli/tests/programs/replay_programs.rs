@@ -1,14 +1,15 @@
 //! `replay` of small programs, each of which does one thing that replays failed at.
 
+use std::collections::BTreeMap;
 use std::process::Command;
 
-use lavascope_record::{RecordPhase, check};
+use lavascope_record::{Outcome, RecordPhase, check};
 use lavascope_test_support::set_driver;
 use serde_json::Value;
 
 use crate::bad_input::compiled;
 use crate::common::{output, text};
-use crate::hostile::read_from;
+use crate::hostile::{TestRecord, read_from};
 use crate::test_environment::{TestEnvironment, succeed};
 
 /// Captures one way of the program on the null driver, whose copies are real.
@@ -40,6 +41,33 @@ fn replayed(stage: &TestEnvironment) {
         let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
         assert_eq!(result["different_bytes"].as_u64(), Some(0), "{result:#}");
     }
+}
+
+/// Where a trace has the address that the program passes on: in the parameters of each command, and in host writes.
+fn addresses_in(stage: &TestEnvironment, file: &str) -> BTreeMap<&'static str, usize> {
+    let all = read_from(&stage.folder.join(file));
+    let is_leave = |it: &&TestRecord| it.head().kind == RecordPhase::Leave as u8;
+    let queried = all.iter().filter(is_leave).find_map(|it| match Outcome::of(check(&it.words).expect("it is whole")) {
+        Some(Outcome::GetBufferDeviceAddress(outputs)) => Some(outputs.result + 256),
+        _ => None,
+    });
+    let address = queried.expect("the program asked for it");
+    let halves = [address as u32, (address >> 32) as u32];
+    let mut counts = BTreeMap::new();
+    for record in all.iter().filter(|it| !is_leave(it)) {
+        let name = match record.head().kind {
+            kind if kind == RecordPhase::Enter as u8 => check(&record.words).expect("it is whole").command().desc().name,
+            _ => "beside",
+        };
+        let words: Vec<u32> = record.words.iter().flat_map(|it| [*it as u32, (*it >> 32) as u32]).collect();
+        // Perhaps with another word between the halves.
+        let is_it = |it: &&[u32]| it[..2] == halves || it[0] == halves[1] && it[2] == halves[0];
+        let count = words.windows(3).filter(is_it).count();
+        if count > 0 {
+            *counts.entry(name).or_default() += count;
+        }
+    }
+    counts
 }
 
 /// How often a command was called, in a trace.
@@ -111,4 +139,21 @@ fn a_descriptor_from_elsewhere_is_named_and_not_waited_for() {
         let expected = "vkImportSemaphoreFdKHR: it imports a file descriptor that no call of the trace exported";
         assert!(result.status.code() == Some(code) && said.contains(expected), "{options:?}: {said}");
     }
+}
+
+#[test]
+fn addresses_in_two_unaligned_words_become_those_of_this_device() {
+    let stage = TestEnvironment::new("replay-addresses");
+    captured(&stage, "addresses");
+    let there = addresses_in(&stage, "trace.lava");
+    let expected = [
+        ("vkCmdPushConstants", 1),
+        ("vkCmdUpdateBuffer", 1),
+        ("vkCreateComputePipelines", 2),
+        ("vkUpdateDescriptorSetWithTemplate", 1),
+        ("vkUpdateDescriptorSets", 1),
+    ];
+    assert!(expected.iter().all(|it| there.get(it.0) == Some(&it.1)) && there["beside"] > 0, "{there:?}");
+    replayed(&stage);
+    assert_eq!(addresses_in(&stage, "again.lava"), there);
 }

@@ -361,11 +361,118 @@ static void foreign(void) {
     destroy();
 }
 
+static VkDeviceAddress address_of(VkBuffer buffer) {
+    VkBufferDeviceAddressInfo info = {VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, NULL, buffer};
+    return vkGetBufferDeviceAddress(device, &info);
+}
+
+static void make_pipeline(VkPipelineLayout layout, uint32_t count, const VkSpecializationMapEntry *entries,
+                          const uint32_t *words) {
+    // `void main() {}`
+    static const uint32_t code[] = {0x07230203, 0x00010000, 0, 5, 0, (2 << 16) | 17, 1, (3 << 16) | 14, 0, 1,
+                                    (5 << 16) | 15, 5, 1, 0x6e69616d, 0, (6 << 16) | 16, 1, 17, 1, 1, 1,
+                                    (2 << 16) | 19, 2, (3 << 16) | 33, 3, 2, (5 << 16) | 54, 2, 1, 0, 3,
+                                    (2 << 16) | 248, 4, (1 << 16) | 253, (1 << 16) | 56};
+    VkShaderModuleCreateInfo of_module = {VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+    of_module.codeSize = sizeof code;
+    of_module.pCode = code;
+    VkSpecializationInfo constants = {count, entries, 16, words};
+    VkComputePipelineCreateInfo info = {VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+    info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
+    info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+    info.stage.pName = "main";
+    info.stage.pSpecializationInfo = &constants;
+    info.layout = layout;
+    CHECK(vkCreateShaderModule(device, &of_module, NULL, &info.stage.module));
+    VkPipeline pipeline;
+    CHECK(vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, &info, NULL, &pipeline));
+}
+
+// A set with an inline block, which is updated and pushed by a template.
+static VkDescriptorSetLayout write_blocks(const uint32_t *words) {
+    VkDescriptorSetLayoutBinding binding = {0, VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK, 16,
+                                            VK_SHADER_STAGE_COMPUTE_BIT};
+    VkDescriptorSetLayoutCreateInfo of_layout = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+    of_layout.bindingCount = 1;
+    of_layout.pBindings = &binding;
+    VkDescriptorSetLayout layout;
+    CHECK(vkCreateDescriptorSetLayout(device, &of_layout, NULL, &layout));
+    VkDescriptorPoolInlineUniformBlockCreateInfo blocks = {
+        VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_INLINE_UNIFORM_BLOCK_CREATE_INFO, NULL, 1};
+    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK, 16};
+    VkDescriptorPoolCreateInfo of_pool = {VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO, &blocks};
+    of_pool.maxSets = of_pool.poolSizeCount = 1;
+    of_pool.pPoolSizes = &size;
+    VkDescriptorSetAllocateInfo of_set = {VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    CHECK(vkCreateDescriptorPool(device, &of_pool, NULL, &of_set.descriptorPool));
+    of_set.descriptorSetCount = 1;
+    of_set.pSetLayouts = &layout;
+    VkWriteDescriptorSetInlineUniformBlock block = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET_INLINE_UNIFORM_BLOCK, NULL,
+                                                    16, words};
+    VkWriteDescriptorSet write = {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET, &block};
+    CHECK(vkAllocateDescriptorSets(device, &of_set, &write.dstSet));
+    write.descriptorCount = 16;
+    write.descriptorType = VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK;
+    vkUpdateDescriptorSets(device, 1, &write, 0, NULL);
+    VkDescriptorUpdateTemplateEntry entry = {0, 0, 16, VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK};
+    VkDescriptorUpdateTemplateCreateInfo of_template = {VK_STRUCTURE_TYPE_DESCRIPTOR_UPDATE_TEMPLATE_CREATE_INFO};
+    of_template.descriptorUpdateEntryCount = 1;
+    of_template.pDescriptorUpdateEntries = &entry;
+    of_template.templateType = VK_DESCRIPTOR_UPDATE_TEMPLATE_TYPE_DESCRIPTOR_SET;
+    of_template.descriptorSetLayout = layout;
+    VkDescriptorUpdateTemplate template;
+    CHECK(vkCreateDescriptorUpdateTemplate(device, &of_template, NULL, &template));
+    vkUpdateDescriptorSetWithTemplate(device, write.dstSet, template, words);
+    return layout;
+}
+
+// Passes an address as two words that are not aligned, in all ways that shaders get values.
+static void addresses(void) {
+    make_instance(0, NULL);
+    VkPhysicalDeviceVulkan13Features core = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES};
+    core.inlineUniformBlock = VK_TRUE;
+    VkPhysicalDeviceVulkan12Features features = {VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES, &core};
+    features.bufferDeviceAddress = VK_TRUE;
+    make_device(0, NULL, &features);
+    VkBuffer buffer = make_buffer(VK_BUFFER_USAGE_TRANSFER_DST_BIT | VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT, NULL);
+    VkMemoryAllocateFlagsInfo flags = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, NULL,
+                                       VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT};
+    VkDeviceMemory memory = make_memory(buffer, &flags);
+    VkDeviceAddress address = address_of(buffer) + 256;
+    uint32_t low = (uint32_t)address, high = (uint32_t)(address >> 32);
+    uint32_t words[4] = {7, low, high, 9}, apart[4] = {high, 7, low, 9};
+    VkSpecializationMapEntry entries[4] = {{0, 0, 4}, {1, 4, 4}, {2, 8, 4}, {3, 12, 4}};
+    VkSpecializationMapEntry by_number[2] = {{4, 8, 4}, {5, 0, 4}};
+    VkDescriptorSetLayout set_layout = write_blocks(words);
+    VkPushConstantRange range = {VK_SHADER_STAGE_COMPUTE_BIT, 0, 16};
+    VkPipelineLayoutCreateInfo of_layout = {VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+    of_layout.setLayoutCount = 1;
+    of_layout.pSetLayouts = &set_layout;
+    of_layout.pushConstantRangeCount = 1;
+    of_layout.pPushConstantRanges = &range;
+    VkPipelineLayout layout;
+    CHECK(vkCreatePipelineLayout(device, &of_layout, NULL, &layout));
+    make_pipeline(layout, 4, entries, words);
+    make_pipeline(layout, 2, by_number, apart);
+    uint32_t *mapped;
+    CHECK(vkMapMemory(device, memory, 0, VK_WHOLE_SIZE, 0, (void **)&mapped));
+    memcpy(mapped + 16, words, sizeof words);
+    VkCommandBuffer commands = begin();
+    vkCmdPushConstants(commands, layout, VK_SHADER_STAGE_COMPUTE_BIT, 0, 16, words);
+    vkCmdUpdateBuffer(commands, buffer, 256, 16, words);
+    perform(commands);
+    // No address any more, although one half of it stays.
+    mapped[18] = 1;
+    perform(begin());
+    vkUnmapMemory(device, memory);
+    destroy();
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*act)(void);
-    } ways[] = {{"enumerate", enumerate}, {"names", names}, {"shared", shared}, {"shared-memory", shared_memory}, {"foreign", foreign}};
+    } ways[] = {{"enumerate", enumerate}, {"names", names}, {"shared", shared}, {"shared-memory", shared_memory}, {"foreign", foreign}, {"addresses", addresses}};
     for (size_t at = 0; count == 2 && at < sizeof ways / sizeof *ways; at++) {
         if (strcmp(arguments[1], ways[at].name) == 0) {
             ways[at].act();

@@ -83,7 +83,7 @@ impl CommandEntry {
     fn new(command: Command, treatment: CommandHandler) -> CommandEntry {
         use Command as C;
         // These are special only because they may hold addresses.
-        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdUpdateBuffer);
         let is_plain = matches!(treatment, CommandHandler::Unchanged);
         let straight = if is_plain || has_numbers { InPlaceCall::of(command) } else { None };
         CommandEntry { handler: treatment, in_place: straight, has_leave: command.desc().outputs.is_some() }
@@ -126,8 +126,10 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::MapMemory | C::MapMemory2 => device_memory::map,
         C::UnmapMemory | C::UnmapMemory2 => device_memory::unmap,
         C::CreateBuffer | C::CreateAccelerationStructureKHR => device_addresses::create,
-        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => device_addresses::query_address,
-        C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => device_addresses::patch_constants,
+        C::GetBufferDeviceAddress
+        | C::GetAccelerationStructureDeviceAddressKHR
+        | C::GetPipelineIndirectDeviceAddressNV => device_addresses::query_address,
+        C::CmdPushConstants | C::CmdUpdateBuffer => device_addresses::patch_constants,
         C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => linear_images::query_subresource_layout,
         C::GetRayTracingShaderGroupHandlesKHR => driver_blobs::shader_group_handles,
         C::GetDescriptorEXT => driver_blobs::descriptor,

@@ -11,7 +11,7 @@ mod waiting;
 
 pub use console::{ConsoleCommand, ConsoleOutcome, console_commands, with_outputs};
 pub use drivers::{
-    find_lavapipe, lavapipe, layer_library, newer_khronos_layer, null_driver_library, set_driver, swiftshader,
+    find_lavapipe, lavapipe, layer_library, memory_check_library, newer_khronos_layer, null_driver_library, set_driver, swiftshader,
     write_null_driver_manifest,
 };
 pub use rng::{RandomBound, TestRng};

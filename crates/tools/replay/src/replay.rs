@@ -16,6 +16,7 @@ use crate::call::objects::ReplayObjects;
 use crate::error::ReplayError;
 use crate::memory::bindings::MemoryBindings;
 use crate::memory::device_memory::{MemoryTable, WriteComparison};
+use crate::memory::host_image_copy::HostCopyImages;
 use crate::memory::linear_images::LinearImages;
 use crate::port::device::ReplayDevice;
 use crate::port::device_addresses::DeviceAddressMap;
@@ -54,6 +55,7 @@ pub(crate) struct Replay {
     pub(crate) bindings: MemoryBindings,
     pub(crate) swapchains: VirtualSwapchains,
     pub(crate) held_submissions: HeldSubmissions,
+    pub(crate) host_copies: HostCopyImages,
     pub(crate) linear: LinearImages,
     pub(crate) addresses: DeviceAddressMap,
     pub(crate) external_files: ExternalFiles,
@@ -128,6 +130,7 @@ impl Replay {
             bindings: MemoryBindings::default(),
             swapchains: VirtualSwapchains::default(),
             held_submissions: HeldSubmissions::default(),
+            host_copies: HostCopyImages::default(),
             linear: LinearImages::default(),
             addresses: DeviceAddressMap::default(),
             external_files: ExternalFiles::default(),

@@ -1,7 +1,8 @@
 //! `replay` of small programs, each of which does one thing that replays failed at.
 
 use std::collections::BTreeMap;
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 use lavascope_record::{Outcome, RecordPhase, check};
 use lavascope_test_support::set_driver;
@@ -81,7 +82,7 @@ fn calls_of(stage: &TestEnvironment, file: &str, command: &str) -> usize {
 fn physical_devices_that_are_known_are_not_asked_for_again() {
     let stage = TestEnvironment::new("replay-enumerate");
     captured(&stage, "enumerate");
-    assert!(calls_of(&stage, "trace.lava", "vkEnumeratePhysicalDevices") > 1000);
+    assert!(calls_of(&stage, "trace.lava", "vkEnumeratePhysicalDevices") > 200);
     replayed(&stage);
     let asked = ["vkEnumeratePhysicalDevices", "vkEnumeratePhysicalDeviceGroups"];
     let again = asked.map(|it| calls_of(&stage, "again.lava", it));
@@ -156,4 +157,32 @@ fn addresses_in_two_unaligned_words_become_those_of_this_device() {
     assert!(expected.iter().all(|it| there.get(it.0) == Some(&it.1)) && there["beside"] > 0, "{there:?}");
     replayed(&stage);
     assert_eq!(addresses_in(&stage, "again.lava"), there);
+    let plan = succeed(stage.lavascope().args(["replay", "--null", "--dry-run", "trace.lava"]));
+    assert!(text(&plan.stdout).contains("the program uses device addresses"), "{}", text(&plan.stdout));
+}
+
+#[test]
+fn a_crash_of_a_replay_with_device_addresses_says_so() {
+    let stage = TestEnvironment::new("replay-crash");
+    captured(&stage, "addresses");
+    let mut command = replay(&stage, &["--pause-at", "20"]);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let (mut said, mut lines) = (String::new(), BufReader::new(child.stderr.take().expect("it has one")));
+    lines.read_line(&mut said).expect("it says where it is");
+    let pid = said.split("the process is ").nth(1).and_then(|it| it.split(',').next()).and_then(|it| it.parse().ok());
+    let pid = pid.and_then(rustix::process::Pid::from_raw).expect("and which process it is");
+    rustix::process::kill_process(pid, rustix::process::Signal::ABORT).expect("it is there");
+    lines.read_to_string(&mut said).expect("it says why it ends");
+    assert_eq!(child.wait().expect("it ends").code(), Some(2), "{said}");
+    assert!(said.contains("SIGABRT") && said.contains("the program uses device addresses"), "{said}");
+}
+
+#[test]
+fn a_copy_of_an_image_to_host_memory_is_made_again() {
+    let stage = TestEnvironment::new("replay-host-copy");
+    captured(&stage, "host-copy");
+    replayed(&stage);
+    succeed(&mut replay(&stage, &["--dry-run"]));
+    assert_eq!(calls_of(&stage, "again.lava", "vkCopyImageToMemory"), 2);
 }

@@ -56,7 +56,7 @@ static void destroy(void) {
 // Asks for the physical devices again and again, as some programs do in every frame.
 static void enumerate(void) {
     make_instance(0, NULL);
-    for (int at = 0; at < 1000; at++) {
+    for (int at = 0; at < 200; at++) {
         VkPhysicalDevice all[8];
         uint32_t count = 8;
         CHECK(vkEnumeratePhysicalDevices(instance, &count, all));
@@ -468,11 +468,83 @@ static void addresses(void) {
     destroy();
 }
 
+// Structures of Vulkan 1.4, which older headers lack.
+struct image_to_memory_copy {
+    VkStructureType type;
+    const void *next;
+    void *host;
+    uint32_t row_length, image_height;
+    VkImageSubresourceLayers subresource;
+    VkOffset3D offset;
+    VkExtent3D extent;
+};
+struct copy_image_to_memory_info {
+    VkStructureType type;
+    const void *next;
+    VkFlags flags;
+    VkImage image;
+    VkImageLayout layout;
+    uint32_t count;
+    const struct image_to_memory_copy *regions;
+};
+
+// The host copies an image that the device cleared.
+static void host_copy(void) {
+    make_instance(0, NULL);
+    const char *extensions[] = {"VK_EXT_host_image_copy"};
+    make_device(1, extensions, NULL);
+    VkImageCreateInfo of_image = {VK_STRUCTURE_TYPE_IMAGE_CREATE_INFO};
+    of_image.imageType = VK_IMAGE_TYPE_2D;
+    of_image.format = VK_FORMAT_R8G8B8A8_UNORM;
+    of_image.extent.width = of_image.extent.height = 64;
+    of_image.extent.depth = of_image.mipLevels = of_image.arrayLayers = 1;
+    of_image.samples = VK_SAMPLE_COUNT_1_BIT;
+    of_image.usage = VK_IMAGE_USAGE_TRANSFER_DST_BIT | 0x00400000;
+    VkImage image;
+    CHECK(vkCreateImage(device, &of_image, NULL, &image));
+    VkMemoryRequirements needs;
+    vkGetImageMemoryRequirements(device, image, &needs);
+    VkMemoryAllocateInfo of_memory = {VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO};
+    of_memory.allocationSize = needs.size;
+    while (!(needs.memoryTypeBits >> of_memory.memoryTypeIndex & 1)) {
+        of_memory.memoryTypeIndex += 1;
+    }
+    VkDeviceMemory memory;
+    CHECK(vkAllocateMemory(device, &of_memory, NULL, &memory));
+    CHECK(vkBindImageMemory(device, image, memory, 0));
+    VkCommandBuffer commands = begin();
+    VkClearColorValue color = {{1, 1, 1, 1}};
+    VkImageSubresourceRange all = {VK_IMAGE_ASPECT_COLOR_BIT, 0, 1, 0, 1};
+    vkCmdClearColorImage(commands, image, VK_IMAGE_LAYOUT_GENERAL, &color, 1, &all);
+    perform(commands);
+    static uint32_t texels[2][64 * 64];
+    struct image_to_memory_copy regions[2] = {{1000270003, NULL, texels[0]}, {1000270003, NULL, texels[1]}};
+    for (int at = 0; at < 2; at++) {
+        regions[at].subresource.aspectMask = VK_IMAGE_ASPECT_COLOR_BIT;
+        regions[at].subresource.layerCount = 1;
+        regions[at].extent = of_image.extent;
+    }
+    struct copy_image_to_memory_info info = {1000270004, NULL, 0, image, VK_IMAGE_LAYOUT_GENERAL, 2, regions};
+    VkResult (*copy)(VkDevice, const struct copy_image_to_memory_info *) =
+        (void *)vkGetDeviceProcAddr(device, "vkCopyImageToMemoryEXT");
+    CHECK(copy(device, &info));
+    // As the driver lays out rows.
+    info.flags = 1;
+    CHECK(copy(device, &info));
+    if (texels[1][64 * 64 - 1] != 0xffffffff) {
+        fprintf(stderr, "the image was not copied\n");
+        exit(1);
+    }
+    vkDestroyImage(device, image, NULL);
+    vkFreeMemory(device, memory, NULL);
+    destroy();
+}
+
 int main(int count, char **arguments) {
     static const struct {
         const char *name;
         void (*act)(void);
-    } ways[] = {{"enumerate", enumerate}, {"names", names}, {"shared", shared}, {"shared-memory", shared_memory}, {"foreign", foreign}, {"addresses", addresses}};
+    } ways[] = {{"enumerate", enumerate}, {"names", names}, {"shared", shared}, {"shared-memory", shared_memory}, {"foreign", foreign}, {"addresses", addresses}, {"host-copy", host_copy}};
     for (size_t at = 0; count == 2 && at < sizeof ways / sizeof *ways; at++) {
         if (strcmp(arguments[1], ways[at].name) == 0) {
             ways[at].act();

@@ -13,7 +13,7 @@ use crate::call::output_handles::returns_handles;
 use crate::call::perform::{Performer, RecordedCall};
 use crate::call::{held_submissions, host_waits, object_labels};
 use crate::error::ReplayError;
-use crate::memory::{bind, bindings, device_memory, host_allocator, linear_images};
+use crate::memory::{bind, bindings, device_memory, host_allocator, host_image_copy, linear_images};
 use crate::port::{device, device_addresses, driver_blobs, external_files, formats, instance, pipeline, plan};
 use crate::present::virtual_swapchain;
 
@@ -126,15 +126,14 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::MapMemory | C::MapMemory2 => device_memory::map,
         C::UnmapMemory | C::UnmapMemory2 => device_memory::unmap,
         C::CreateBuffer | C::CreateAccelerationStructureKHR => device_addresses::create,
-        C::GetBufferDeviceAddress
-        | C::GetAccelerationStructureDeviceAddressKHR
-        | C::GetPipelineIndirectDeviceAddressNV => device_addresses::query_address,
+        _ if device_addresses::is_query(command) => device_addresses::query_address,
         C::CmdPushConstants | C::CmdUpdateBuffer => device_addresses::patch_constants,
         C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => linear_images::query_subresource_layout,
         C::GetRayTracingShaderGroupHandlesKHR => driver_blobs::shader_group_handles,
         C::GetDescriptorEXT => driver_blobs::descriptor,
         C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => driver_blobs::descriptor_layout,
         C::CreateImage => bindings::create_image,
+        C::CopyImageToMemory => host_image_copy::image_to_memory,
         C::CreateImageView | C::CreateRenderPass | C::CreateRenderPass2 => formats::create,
         C::DestroyBuffer | C::DestroyImage => bindings::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,

@@ -100,6 +100,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, done: &RecordedCall<'_
     let result = performer.call(done, laid)?;
     performer.finish_call(done, laid, result)?;
     let Some(Call::CreateImage(call)) = Call::of(done.enter) else { return Ok(()) };
+    performer.replay.host_copies.add(done);
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
     if let Some(lavascope_record::Outcome::CreateImage(outputs)) = done.leave.and_then(lavascope_record::Outcome::of)
         && let Some(id) = outputs.p_image().and_then(|it| ObjectId::from_raw(it.0))
@@ -123,6 +124,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, done: &RecordedCall<'_>) ->
     if let Some(id) = ObjectId::from_raw(raw) {
         performer.replay.bindings.remove(id);
         performer.replay.linear.remove(id);
+        performer.replay.host_copies.remove(id);
     }
     performer.perform_unchanged(done)
 }

@@ -25,6 +25,21 @@ const ADDRESS: usize = 8;
 /// What addresses among other values are aligned to.
 const STEP: usize = 4;
 
+/// What a user should know of a trace with device addresses.
+pub const REMARK: &str = "the program uses device addresses; the replay replaces them in commands, constants, inline \
+     uniform blocks and memory, but not where a program or shader stores or computes them in another form";
+
+/// Whether a command returns a device address.
+pub fn is_query(command: vk::Command) -> bool {
+    use vk::Command as C;
+    matches!(
+        command,
+        C::GetBufferDeviceAddress
+            | C::GetAccelerationStructureDeviceAddressKHR
+            | C::GetPipelineIndirectDeviceAddressNV
+    )
+}
+
 /// By the first address in the trace: the end there, and the first here. No two overlap.
 type AddressRanges = BTreeMap<u64, (u64, u64)>;
 

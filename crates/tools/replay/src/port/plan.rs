@@ -6,6 +6,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
+use lavascope_record::walk::uses_host_addresses;
 use lavascope_record::{Call, Outcome};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -130,6 +131,7 @@ pub(crate) fn plan_handler(command: Command) -> CommandHandler {
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return CommandHandler::Skip,
         C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR => pretend,
         C::GetDescriptorEXT => descriptor,
+        _ if device_addresses::is_query(command) => address,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
         C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
@@ -225,9 +227,22 @@ fn pretend(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(),
     if performer.function(owner, command).is_none() && !command.desc().block.contains("debug") {
         performer.record_unsupported(done, missing_command_text(command));
     }
+    if needs_host_data(command)
+        && let Err(ReplayError::Call { what, .. }) = performer.unpack(done)
+    {
+        performer.record_unsupported(done, what);
+    }
+    performer.host_memory.clear();
     performer.pretend_outputs(done)?;
     performer.remove_destroyed(done);
     Ok(())
+}
+
+/// Whether a command reads memory of the host that its record may lack.
+fn needs_host_data(command: Command) -> bool {
+    use Command as C;
+    let has_blobs = matches!(command, C::CopyMemoryToImage | C::CreateDataGraphPipelinesARM);
+    has_blobs || uses_host_addresses(command.desc().name)
 }
 
 /// A descriptor: it must be as large here.
@@ -349,6 +364,14 @@ fn allocate(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<()
     {
         let memory = (info.allocation_size, device.memory_type(info.memory_type_index));
         performer.with_plan(|it| it.memories.insert(id, memory));
+    }
+    Ok(())
+}
+
+/// Addresses of this device are others, unless the program asked for fixed ones.
+fn address(performer: &mut Performer<'_>, done: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if !performer.device(done)?.has_capture_replay {
+        performer.replay.remark(device_addresses::REMARK.to_owned());
     }
     Ok(())
 }

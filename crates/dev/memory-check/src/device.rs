@@ -38,7 +38,7 @@ impl Device {
 ///
 /// The device must be alive.
 unsafe fn device_of(device: vk::Device) -> Option<Arc<Device>> {
-    // SAFETY: by the contract of this function.
+    // SAFETY: the device is alive, by the contract of this function, and so is its table.
     let key = unsafe { dispatch_key(vk::Handle::as_raw(device)) };
     lock(&DEVICES).as_ref()?.get(&key).cloned()
 }
@@ -90,7 +90,9 @@ pub(crate) unsafe extern "system" fn create_device(
         (*link).link = (*next).next;
         let get_instance = (*next).get_instance_proc_addr;
         let create = instance_function::<vk::PFN_vkCreateDevice>(get_instance, instance.handle, c"vkCreateDevice");
-        let (Some(create), Some(ask)) = (create, instance.memory_properties) else { return vk::Result::ERROR_INITIALIZATION_FAILED };
+        let (Some(create), Some(ask)) = (create, instance.memory_properties) else {
+            return vk::Result::ERROR_INITIALIZATION_FAILED;
+        };
         let get = (*next).get_device_proc_addr;
         let result = create(physical, info, allocator, device);
         if result == vk::Result::SUCCESS {
@@ -128,10 +130,8 @@ unsafe extern "system" fn destroy_device(handle: vk::Device, allocator: *const v
 ///
 /// The chain must be valid.
 unsafe fn is_import(mut chain: *const c_void) -> bool {
-    let imports = [
-        vk::StructureType::IMPORT_MEMORY_FD_INFO_KHR,
-        vk::StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT,
-    ];
+    let imports =
+        [vk::StructureType::IMPORT_MEMORY_FD_INFO_KHR, vk::StructureType::IMPORT_MEMORY_HOST_POINTER_INFO_EXT];
     // SAFETY: each structure of a chain begins with its type and the next one.
     unsafe {
         while let Some(head) = chain.cast::<vk::BaseInStructure<'_>>().as_ref() {

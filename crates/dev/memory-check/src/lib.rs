@@ -70,7 +70,11 @@ unsafe fn dispatch_key(handle: u64) -> usize {
 /// # Safety
 ///
 /// `F` must be the function type of this command, and the instance alive, or null for a global command.
-unsafe fn instance_function<F: Copy>(get: vk::PFN_vkGetInstanceProcAddr, instance: vk::Instance, name: &CStr) -> Option<F> {
+unsafe fn instance_function<F: Copy>(
+    get: vk::PFN_vkGetInstanceProcAddr,
+    instance: vk::Instance,
+    name: &CStr,
+) -> Option<F> {
     // SAFETY: by the contract of this function; function pointers have one size.
     unsafe { get(instance, name.as_ptr()).map(|it| std::mem::transmute_copy(&it)) }
 }
@@ -79,7 +83,9 @@ unsafe fn instance_function<F: Copy>(get: vk::PFN_vkGetInstanceProcAddr, instanc
 ///
 /// The loader calls it with a structure of its own.
 #[unsafe(no_mangle)]
-pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(about: *mut NegotiateLayerInterface) -> vk::Result {
+pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
+    about: *mut NegotiateLayerInterface,
+) -> vk::Result {
     // SAFETY: the loader gives a structure that it does not use meanwhile.
     let Some(about) = (unsafe { about.as_mut() }) else { return vk::Result::ERROR_INITIALIZATION_FAILED };
     about.version = about.version.min(2);
@@ -95,7 +101,10 @@ fn erased(function: *const ()) -> vk::PFN_vkVoidFunction {
     Some(unsafe { std::mem::transmute::<*const (), unsafe extern "system" fn()>(function) })
 }
 
-unsafe extern "system" fn get_instance_proc_addr(instance: vk::Instance, name: *const c_char) -> vk::PFN_vkVoidFunction {
+unsafe extern "system" fn get_instance_proc_addr(
+    instance: vk::Instance,
+    name: *const c_char,
+) -> vk::PFN_vkVoidFunction {
     // SAFETY: the application gives a text that ends with a zero.
     let text = unsafe { CStr::from_ptr(name) };
     match text.to_bytes() {
@@ -135,7 +144,8 @@ unsafe extern "system" fn create_instance(
     // SAFETY: the loader puts its structure into the chain, and only this function changes it; `instance` is written by
     // the next layer if it succeeds.
     unsafe {
-        let Some(link) = next_link::<LayerInstanceCreateInfo>((*info).p_next, vk::StructureType::LOADER_INSTANCE_CREATE_INFO)
+        let Some(link) =
+            next_link::<LayerInstanceCreateInfo>((*info).p_next, vk::StructureType::LOADER_INSTANCE_CREATE_INFO)
         else {
             return vk::Result::ERROR_INITIALIZATION_FAILED;
         };

@@ -51,7 +51,7 @@ impl Memories {
     pub(crate) unsafe fn end(&self, device: &Device, memory: vk::DeviceMemory) {
         let known = lock(&self.0).remove(&vk::Handle::as_raw(memory));
         if let Some(known) = known {
-            // SAFETY: by the contract of this function.
+            // SAFETY: the memory is of this device and not in use any more, by the contract of this function.
             unsafe { report(device, memory, &known) };
         }
     }
@@ -64,7 +64,7 @@ impl Memories {
     pub(crate) unsafe fn report_rest(&self, device: &Device) {
         let all = std::mem::take(&mut *lock(&self.0));
         for (raw, memory) in all {
-            // SAFETY: by the contract of this function.
+            // SAFETY: the memory is of this device and not in use any more, by the contract of this function.
             unsafe { report(device, vk::Handle::from_raw(raw), &memory) };
         }
     }

@@ -97,12 +97,16 @@ pub struct Unpacker<'a, H: ?Sized> {
 
 /// # Safety
 ///
-/// `address` must be zero, or lead to `size` initialized bytes that nobody else refers to in `'a`.
+/// `address` must be zero or that of an opaque pointer, or lead to `size` initialized bytes that nobody else refers to in `'a`.
 unsafe fn bytes_at<'a>(address: u64, size: usize) -> &'a mut [u8] {
     match address {
         0 => &mut [],
-        // SAFETY: by the contract of this function.
-        address => unsafe { std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(address as usize), size) },
+        // The record says that there are none.
+        address if address == opaque_address() => &mut [],
+        // SAFETY: so many bytes are there for `'a`, by the contract of this function.
+        address => unsafe {
+            std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(address as usize), size)
+        },
     }
 }
 
@@ -202,26 +206,28 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             unsafe {
                 let info = &*to.cast::<SpecializationInfo>();
                 let entries = match info.map_entry_count {
-                    count if info.p_map_entries.is_null() || count == 0 => &[],
+                    count if info.p_map_entries.is_null() || info.p_map_entries.0 == opaque_address() || count == 0 => {
+                        &[]
+                    }
                     count => std::slice::from_raw_parts(info.p_map_entries.as_ptr(), count as usize),
                 };
                 let bytes = bytes_at(info.p_data.0, info.data_size as usize);
                 self.handles.patch_constants(entries, bytes);
             }
         } else if is(WriteDescriptorSetInlineUniformBlock::layout()) {
-            // SAFETY: as above.
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
             unsafe {
                 let block = &*to.cast::<WriteDescriptorSetInlineUniformBlock>();
                 self.handles.patch_bytes(0, bytes_at(block.p_data.0, block.data_size as usize));
             }
         } else if is(PushDataInfoEXT::layout()) {
-            // SAFETY: as above.
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
             unsafe {
                 let info = &*to.cast::<PushDataInfoEXT>();
                 self.handles.patch_bytes(info.offset.into(), bytes_at(info.data.address.0, info.data.size as usize));
             }
         } else if is(PushConstantsInfo::layout()) {
-            // SAFETY: as above.
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
             unsafe {
                 let info = &*to.cast::<PushConstantsInfo>();
                 self.handles.patch_bytes(info.offset.into(), bytes_at(info.p_values.0, info.size as usize));

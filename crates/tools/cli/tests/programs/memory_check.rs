@@ -45,7 +45,8 @@ fn with_layer(stage: &TestEnvironment, command: &mut Command, name: &str) -> Pat
     });
     let folder = stage.folder.join("layers");
     std::fs::create_dir_all(&folder).expect("the folder of a test can be written");
-    std::fs::write(folder.join("memory_check.json"), manifest.to_string()).expect("the folder of a test can be written");
+    std::fs::write(folder.join("memory_check.json"), manifest.to_string())
+        .expect("the folder of a test can be written");
     let file = stage.folder.join(name);
     let _ = std::fs::remove_file(&file);
     command.env("VK_LAYER_PATH", folder).env("VK_INSTANCE_LAYERS", "VK_LAYER_LAVASCOPE_memory_check");

@@ -48,16 +48,18 @@ fn replayed(stage: &TestEnvironment) {
 fn addresses_in(stage: &TestEnvironment, file: &str) -> BTreeMap<&'static str, usize> {
     let all = read_from(&stage.folder.join(file));
     let is_leave = |it: &&TestRecord| it.head().kind == RecordPhase::Leave as u8;
-    let queried = all.iter().filter(is_leave).find_map(|it| match Outcome::of(check(&it.words).expect("it is whole")) {
+    let address_of = |record: &TestRecord| match Outcome::of(check(&record.words).expect("it is whole")) {
         Some(Outcome::GetBufferDeviceAddress(outputs)) => Some(outputs.result + 256),
         _ => None,
-    });
-    let address = queried.expect("the program asked for it");
+    };
+    let address = all.iter().filter(is_leave).find_map(address_of).expect("the program asked for it");
     let halves = [address as u32, (address >> 32) as u32];
     let mut counts = BTreeMap::new();
     for record in all.iter().filter(|it| !is_leave(it)) {
         let name = match record.head().kind {
-            kind if kind == RecordPhase::Enter as u8 => check(&record.words).expect("it is whole").command().desc().name,
+            kind if kind == RecordPhase::Enter as u8 => {
+                check(&record.words).expect("it is whole").command().desc().name
+            }
             _ => "beside",
         };
         let words: Vec<u32> = record.words.iter().flat_map(|it| [*it as u32, (*it >> 32) as u32]).collect();

@@ -170,12 +170,7 @@ impl ReplayMemory {
     }
 
     /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
-    fn for_each_relocated(
-        &self,
-        offset: u64,
-        size: usize,
-        mut act: impl FnMut(&ReplayMemory, u64, Range<usize>),
-    ) {
+    fn for_each_relocated(&self, offset: u64, size: usize, mut act: impl FnMut(&ReplayMemory, u64, Range<usize>)) {
         let end = offset + size as u64;
         for relocated_resource in lock(&self.relocated).iter().filter(|it| it.memory.is_visible) {
             let place = |at: u64| (relocated_resource.recorded_offset + at - offset) as usize;

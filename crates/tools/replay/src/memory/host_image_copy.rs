@@ -50,7 +50,8 @@ impl HostCopyImages {
 /// At least as many bytes as a copy of a region writes.
 fn region_bytes((format, all_layers): (vk::Format, u32), region: &vk::ImageToMemoryCopy) -> Option<u64> {
     let desc = vk::FORMATS.iter().find(|it| it.format == format);
-    let (block, bytes) = desc.map_or(([1; 3], TEXEL_BYTES_MAX), |it| (it.block_extent, u64::from(it.block_size).max(4)));
+    let (block, bytes) =
+        desc.map_or(([1; 3], TEXEL_BYTES_MAX), |it| (it.block_extent, u64::from(it.block_size).max(4)));
     let blocks = |texels: u32, of: usize| u64::from(texels.div_ceil(block[of].max(1)));
     let at = &region.image_subresource;
     let layers = match at.layer_count {

@@ -34,9 +34,7 @@ pub fn is_query(command: vk::Command) -> bool {
     use vk::Command as C;
     matches!(
         command,
-        C::GetBufferDeviceAddress
-            | C::GetAccelerationStructureDeviceAddressKHR
-            | C::GetPipelineIndirectDeviceAddressNV
+        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR | C::GetPipelineIndirectDeviceAddressNV
     )
 }
 
@@ -91,7 +89,9 @@ impl DeviceAddressMap {
     /// `bytes` must begin at a multiple of eight.
     pub(crate) fn for_each_in(&self, bytes: &[u8], part: Range<usize>, mut act: impl FnMut(usize, u64)) {
         let ranges = self.ranges.read().unwrap_or_else(PoisonError::into_inner);
-        let (Some((first, _)), Some((_, (end, _)))) = (ranges.first_key_value(), ranges.last_key_value()) else { return };
+        let (Some((first, _)), Some((_, (end, _)))) = (ranges.first_key_value(), ranges.last_key_value()) else {
+            return;
+        };
         let possible = *first..*end;
         let at_offset = |at: usize| {
             let recorded = u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?);
@@ -148,7 +148,9 @@ impl DeviceAddressMap {
         let offset = |at: usize| constants[at].offset;
         let mut places: Vec<usize> = (0..constants.len()).collect();
         places.sort_by_key(|it| offset(*it));
-        pairs.extend(places.windows(2).filter(|it| offset(it[0]) + STEP as u32 == offset(it[1])).map(|it| (it[0], it[1])));
+        pairs.extend(
+            places.windows(2).filter(|it| offset(it[0]) + STEP as u32 == offset(it[1])).map(|it| (it[0], it[1])),
+        );
         let swapped: Vec<(usize, usize)> = pairs.iter().map(|it| (it.1, it.0)).collect();
         for (low, high) in pairs.into_iter().chain(swapped).filter(|it| it.0 != it.1) {
             let (Some(first), Some(second)) = (half(low), half(high)) else { continue };

@@ -57,7 +57,8 @@ struct RecordedImport {
     number: i32,
 }
 
-const OF_ANOTHER: &str = "it imports a file descriptor that no call of the trace exported: nothing would signal it here";
+const OF_ANOTHER: &str =
+    "it imports a file descriptor that no call of the trace exported: nothing would signal it here";
 
 fn id(raw: u64) -> ObjectId {
     ObjectId::from_raw(raw).unwrap_or(ObjectId::NULL)
@@ -86,17 +87,17 @@ fn recorded_export(done: &RecordedCall<'_>) -> Option<RecordedExport> {
 
 fn recorded_import(done: &RecordedCall<'_>) -> Option<RecordedImport> {
     match Call::of(done.enter)? {
-        Call::ImportFenceFdKHR(call) => call.p_import_fence_fd_info().map(|it| RecordedImport {
-            subject: id(it.fence.0),
-            is_sync_file: it.handle_type == vk::ExternalFenceHandleTypeFlagBits::SYNC_FD,
-            is_temporary: it.flags.0 & vk::FenceImportFlags::TEMPORARY.0 != 0,
-            number: it.fd,
+        Call::ImportFenceFdKHR(call) => call.p_import_fence_fd_info().map(|info| RecordedImport {
+            subject: id(info.fence.0),
+            is_sync_file: info.handle_type == vk::ExternalFenceHandleTypeFlagBits::SYNC_FD,
+            is_temporary: info.flags.0 & vk::FenceImportFlags::TEMPORARY.0 != 0,
+            number: info.fd,
         }),
-        Call::ImportSemaphoreFdKHR(call) => call.p_import_semaphore_fd_info().map(|it| RecordedImport {
-            subject: id(it.semaphore.0),
-            is_sync_file: it.handle_type == vk::ExternalSemaphoreHandleTypeFlagBits::SYNC_FD,
-            is_temporary: it.flags.0 & vk::SemaphoreImportFlags::TEMPORARY.0 != 0,
-            number: it.fd,
+        Call::ImportSemaphoreFdKHR(call) => call.p_import_semaphore_fd_info().map(|info| RecordedImport {
+            subject: id(info.semaphore.0),
+            is_sync_file: info.handle_type == vk::ExternalSemaphoreHandleTypeFlagBits::SYNC_FD,
+            is_temporary: info.flags.0 & vk::SemaphoreImportFlags::TEMPORARY.0 != 0,
+            number: info.fd,
         }),
         _ => None,
     }
@@ -221,7 +222,7 @@ pub(crate) unsafe fn import_memory(
     let Some(import) = (unsafe { chain::find::<_, vk::ImportMemoryFdInfoKHR>(info) }) else {
         return SharedAllocation { is_exportable, is_import: false };
     };
-    // SAFETY: as above.
+    // SAFETY: it lies in the chain, which nobody else refers to by the contract of this function.
     let import = unsafe { &mut *import };
     let exported = performer.replay.external_files.take(import.fd);
     let handle = exported.and_then(|it| it.file).map(SharedMemory::into_handle);

@@ -1,6 +1,7 @@
 //! Memory that processes share by a handle, as the extensions of Vulkan for external objects give it away.
 
 use std::io;
+use std::time::Duration;
 
 use crate::system;
 
@@ -26,6 +27,17 @@ impl SharedMemory {
     /// A handle for another owner, which must close it. The object stays.
     pub fn to_handle(&self) -> io::Result<i64> {
         self.0.to_handle()
+    }
+
+    /// The handle itself, which the caller must close.
+    pub fn into_handle(self) -> i64 {
+        self.0.into_handle()
+    }
+
+    /// Waits until the object can be read, at most so long; false if it cannot yet. A sync file can be read once it is
+    /// signaled, and memory always.
+    pub fn wait_until_ready(&self, most: Duration) -> io::Result<bool> {
+        self.0.wait_until_ready(most)
     }
 
     /// The number that identifies it among all existing objects.

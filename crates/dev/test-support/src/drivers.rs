@@ -60,6 +60,11 @@ pub fn layer_library() -> PathBuf {
     library_of_this_build("libVkLayer_lavascope.so")
 }
 
+/// The library of the layer that hashes memory, from the same build as the test.
+pub fn memory_check_library() -> PathBuf {
+    library_of_this_build("liblavascope_memory_check.so")
+}
+
 /// Cargo builds libraries that a test depends on into the folder of the test program.
 fn library_of_this_build(name: &str) -> PathBuf {
     let path = std::env::current_exe().expect("a program knows where it is").with_file_name(name);

@@ -18,6 +18,7 @@ use lavascope_record::walk::{
 
 use crate::c_memory::CMemory;
 use crate::record_buffer::RecordBuffer;
+use crate::unpack::opaque_address;
 
 /// Maps handles to object ids.
 pub trait IdResolver {
@@ -425,7 +426,13 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     }
 
     fn blob(&mut self, stream: &mut RecordBuffer, frame: &StructFrame<'_>, from: u64, kind: Blob) -> u64 {
-        let Some(size) = self.context.blob_size(kind, frame) else { return self.missing() };
+        let described = |memory| match kind {
+            // The address of data that a record lacks leads to nothing.
+            Blob::TensorConstant if from != opaque_address() => rules::tensor_constant_bytes(memory, frame),
+            _ => None,
+        };
+        let size = self.context.blob_size(kind, frame).or_else(|| described(&self.memory));
+        let Some(size) = size else { return self.missing() };
         let at = stream.claim(8);
         stream.write_word(at, u64::from(size));
         let data = stream.claim(size as usize);

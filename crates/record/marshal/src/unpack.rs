@@ -1,7 +1,10 @@
 //! Unpacks a record into C memory for a driver.
 
 use lavascope_abi::desc::{Blob, Field, Fixup, Layout, ObjectNumbering, Pointee, Pointer, Ty};
-use lavascope_abi::{ObjectId, Ptr, structure_by_type};
+use lavascope_abi::{
+    ObjectId, Ptr, PushConstantsInfo, PushDataInfoEXT, SpecializationInfo, SpecializationMapEntry, Structure,
+    WriteDescriptorSetInlineUniformBlock, structure_by_type,
+};
 use lavascope_record::check::{handle_type, target_size};
 use lavascope_record::encoding::{HEADER_SIZE, Record, RecordPhase};
 use lavascope_record::memory::{ReadableMemory, RecordMemory};
@@ -27,6 +30,18 @@ pub trait HandleResolver {
     fn address(&self, recorded: u64) -> u64 {
         recorded
     }
+
+    /// Whether addresses are also looked for in bytes that only shaders understand.
+    /// [`HandleResolver::patch_bytes`] and [`HandleResolver::patch_constants`] replace them.
+    fn has_patched_bytes(&self) -> bool {
+        false
+    }
+
+    /// Replaces what these bytes have of the recorded device. Shaders see the first one at this offset.
+    fn patch_bytes(&self, _first: u64, _bytes: &mut [u8]) {}
+
+    /// The same for the values of specialization constants.
+    fn patch_constants(&self, _entries: &[SpecializationMapEntry], _bytes: &mut [u8]) {}
 
     /// Whether queue families have other indices in this process. [`HandleResolver::family`] maps them.
     fn has_families(&self) -> bool {
@@ -78,6 +93,21 @@ const OUTPUT_MAX: u64 = 1 << 28;
 pub struct Unpacker<'a, H: ?Sized> {
     pub handles: &'a H,
     pub purpose: UnpackPurpose,
+}
+
+/// # Safety
+///
+/// `address` must be zero or that of an opaque pointer, or lead to `size` initialized bytes that nobody else refers to in `'a`.
+unsafe fn bytes_at<'a>(address: u64, size: usize) -> &'a mut [u8] {
+    match address {
+        0 => &mut [],
+        // The record says that there are none.
+        address if address == opaque_address() => &mut [],
+        // SAFETY: so many bytes are there for `'a`, by the contract of this function.
+        address => unsafe {
+            std::slice::from_raw_parts_mut(std::ptr::with_exposed_provenance_mut(address as usize), size)
+        },
+    }
 }
 
 /// The target of opaque pointers, which nobody may dereference.
@@ -159,7 +189,50 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         if self.translates() && pass == WalkPass::Enter {
             self.translate(frame.layout, frame.base, to);
         }
-        frame.layout.fixups.iter().try_for_each(|it| self.fix_up(frame, to, it, pass))
+        frame.layout.fixups.iter().try_for_each(|it| self.fix_up(frame, to, it, pass))?;
+        self.patch_values(frame.layout, to, pass);
+        Ok(())
+    }
+
+    /// Replaces addresses in values of shaders that a structure points to. `to` is the address of the unpacked structure.
+    fn patch_values(&self, layout: &'static Layout, to: *mut u8, pass: WalkPass) {
+        if pass != WalkPass::Enter || !self.handles.has_patched_bytes() {
+            return;
+        }
+        let is = |other: &'static Layout| std::ptr::eq(layout, other);
+        if is(SpecializationInfo::layout()) {
+            // SAFETY: `to` leads to an unpacked structure of this type. Its pointers are null, or lead to as many entries and
+            // bytes as the counts say, in an arena that nobody else uses meanwhile.
+            unsafe {
+                let info = &*to.cast::<SpecializationInfo>();
+                let entries = match info.map_entry_count {
+                    count if info.p_map_entries.is_null() || info.p_map_entries.0 == opaque_address() || count == 0 => {
+                        &[]
+                    }
+                    count => std::slice::from_raw_parts(info.p_map_entries.as_ptr(), count as usize),
+                };
+                let bytes = bytes_at(info.p_data.0, info.data_size as usize);
+                self.handles.patch_constants(entries, bytes);
+            }
+        } else if is(WriteDescriptorSetInlineUniformBlock::layout()) {
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
+            unsafe {
+                let block = &*to.cast::<WriteDescriptorSetInlineUniformBlock>();
+                self.handles.patch_bytes(0, bytes_at(block.p_data.0, block.data_size as usize));
+            }
+        } else if is(PushDataInfoEXT::layout()) {
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
+            unsafe {
+                let info = &*to.cast::<PushDataInfoEXT>();
+                self.handles.patch_bytes(info.offset.into(), bytes_at(info.data.address.0, info.data.size as usize));
+            }
+        } else if is(PushConstantsInfo::layout()) {
+            // SAFETY: `to` leads to an unpacked structure of this type, whose pointer is null or leads to so many bytes.
+            unsafe {
+                let info = &*to.cast::<PushConstantsInfo>();
+                self.handles.patch_bytes(info.offset.into(), bytes_at(info.p_values.0, info.size as usize));
+            }
+        }
     }
 
     /// Replaces a handle, a pointer or the like in a copied structure. `to` is the address of the structure in the arena.
@@ -288,6 +361,7 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
         for fixup in layout.fixups.iter().filter(|it| !matches!(it, Fixup::Chain { at } if *at == NEXT_AT)) {
             self.fix_up(&inner, block, fixup, pass)?;
         }
+        self.patch_values(layout, block, pass);
         Ok(Some(block))
     }
 
@@ -455,6 +529,12 @@ impl<H: HandleResolver + ?Sized> UnpackWalk<'_, H> {
             for index in 0..count {
                 let to = block.wrapping_add((entry.offset + index * step) as usize);
                 self.template_element(element, from + index * element.size(), to);
+            }
+            if matches!(element, template::TemplateElement::Bytes) && self.handles.has_patched_bytes() {
+                let to = block.wrapping_add(entry.offset as usize);
+                // SAFETY: `claim` returned space up to the largest end of an entry, which nobody else uses.
+                let bytes = unsafe { std::slice::from_raw_parts_mut(to, count as usize) };
+                self.handles.patch_bytes(0, bytes);
             }
             from += aligned(element.size() * count);
         }

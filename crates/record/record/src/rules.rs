@@ -14,9 +14,10 @@ use lavascope_abi::desc::{IntegerLocation, Len, LenRule, ReadCondition, ReadRule
 use lavascope_abi::{
     ACCELERATION_STRUCTURE_BUILD_GEOMETRY_INFO_KHR_LAYOUT, COMMAND_BUFFER_BEGIN_INFO_LAYOUT,
     COMMAND_BUFFER_INHERITANCE_INFO_LAYOUT, DESCRIPTOR_BUFFER_INFO_LAYOUT, DESCRIPTOR_IMAGE_INFO_LAYOUT,
-    DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType, GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, HandleType,
+    DEVICE_FAULT_COUNTS_EXT_LAYOUT, DescriptorType, FORMATS, Format, GRAPHICS_PIPELINE_CREATE_INFO_LAYOUT, HandleType,
     SHADER_CREATE_INFO_EXT_LAYOUT, STD_VIDEO_ENCODE_AV1_PICTURE_INFO_LAYOUT,
     STD_VIDEO_H265_SEQUENCE_PARAMETER_SET_LAYOUT, STD_VIDEO_H265_VIDEO_PARAMETER_SET_LAYOUT,
+    TENSOR_DESCRIPTION_ARM_LAYOUT,
 };
 
 use crate::memory::ReadableMemory;
@@ -91,6 +92,34 @@ fn fault_count<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>, field: &s
     let counts = StructFrame::root(&DEVICE_FAULT_COUNTS_EXT_LAYOUT, counts);
     let width = if field == "vendorBinarySize" { 8 } else { 4 };
     memory.read(counts.field(field)?, width)
+}
+
+/// The bytes of a constant of a data graph, which the tensor in the chain of its structure describes.
+pub fn tensor_constant_bytes<M: ReadableMemory>(memory: &M, frame: &StructFrame<'_>) -> Option<u32> {
+    const NEXT_AT: u64 = 8;
+    const DIMENSIONS_MAX: u64 = 64;
+    let layout = &TENSOR_DESCRIPTION_ARM_LAYOUT;
+    let wanted = layout.s_type()?;
+    let mut at = frame.base;
+    let description = loop {
+        at = memory.follow(at + NEXT_AT)?;
+        if memory.u32(at)? as i32 == wanted {
+            break StructFrame::root(layout, at);
+        }
+    };
+    let format = Format(memory.u32(description.field("format")?)? as i32);
+    let element = u64::from(FORMATS.iter().find(|it| it.format == format)?.block_size);
+    let count = memory.read(description.field("dimensionCount")?, 4).filter(|it| *it <= DIMENSIONS_MAX)?;
+    let dimensions = memory.follow(description.field("pDimensions")?)?;
+    let dimension = |index: u64| memory.read(dimensions + index * 8, 8).filter(|it| *it > 0);
+    let bytes = match memory.follow(description.field("pStrides")?) {
+        None => (0..count).try_fold(element, |all, index| all.checked_mul(dimension(index)?))?,
+        Some(strides) => (0..count).try_fold(element, |all, index| {
+            let stride = memory.read(strides + index * 8, 8)?;
+            all.checked_add((dimension(index)? - 1).checked_mul(stride)?)
+        })?,
+    };
+    bytes.try_into().ok()
 }
 
 /// The bytes of an inline array that its count covers.

@@ -42,6 +42,7 @@ pub use options::{
     CallCallback, CallMoment, FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint,
     PausedCall, ProgressCallback, ReplayOptions,
 };
+pub use port::device_addresses::{REMARK as DEVICE_ADDRESS_REMARK, is_query as is_device_address_query};
 pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};
 pub use schedule::device_waits::end_process;
 

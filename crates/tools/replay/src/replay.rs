@@ -16,9 +16,11 @@ use crate::call::objects::ReplayObjects;
 use crate::error::ReplayError;
 use crate::memory::bindings::MemoryBindings;
 use crate::memory::device_memory::{MemoryTable, WriteComparison};
+use crate::memory::host_image_copy::HostCopyImages;
 use crate::memory::linear_images::LinearImages;
 use crate::port::device::ReplayDevice;
 use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::external_files::ExternalFiles;
 use crate::port::formats::FormatMap;
 use crate::port::instance::RecordedDevices;
 use crate::port::plan::PlanBuilder;
@@ -53,8 +55,10 @@ pub(crate) struct Replay {
     pub(crate) bindings: MemoryBindings,
     pub(crate) swapchains: VirtualSwapchains,
     pub(crate) held_submissions: HeldSubmissions,
+    pub(crate) host_copies: HostCopyImages,
     pub(crate) linear: LinearImages,
     pub(crate) addresses: DeviceAddressMap,
+    pub(crate) external_files: ExternalFiles,
     pub(crate) families: QueueFamilyMap,
     pub(crate) formats: FormatMap,
     pub(crate) write_comparison: Mutex<WriteComparison>,
@@ -126,8 +130,10 @@ impl Replay {
             bindings: MemoryBindings::default(),
             swapchains: VirtualSwapchains::default(),
             held_submissions: HeldSubmissions::default(),
+            host_copies: HostCopyImages::default(),
             linear: LinearImages::default(),
             addresses: DeviceAddressMap::default(),
+            external_files: ExternalFiles::default(),
             families: QueueFamilyMap::default(),
             formats: FormatMap::default(),
             write_comparison: Mutex::default(),

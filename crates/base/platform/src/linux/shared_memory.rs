@@ -3,7 +3,10 @@
 use std::io;
 use std::os::fd::{AsFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr;
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 pub(crate) struct SharedMemory(OwnedFd);
@@ -25,6 +28,20 @@ impl SharedMemory {
 
     pub(crate) fn to_handle(&self) -> io::Result<i64> {
         self.0.try_clone().map(|it| it.into_raw_fd().into())
+    }
+
+    pub(crate) fn into_handle(self) -> i64 {
+        self.0.into_raw_fd().into()
+    }
+
+    pub(crate) fn wait_until_ready(&self, most: Duration) -> io::Result<bool> {
+        let mut polled = [PollFd::new(&self.0, PollFlags::IN)];
+        let most = Timespec { tv_sec: most.as_secs() as i64, tv_nsec: most.subsec_nanos().into() };
+        match poll(&mut polled, Some(&most)) {
+            Ok(count) => Ok(count > 0),
+            Err(Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     pub(crate) fn number(&self) -> io::Result<u64> {

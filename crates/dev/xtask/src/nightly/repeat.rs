@@ -26,7 +26,7 @@ pub(super) struct RepeatedTest {
 /// Runs it as often as it says, or until the time is over.
 pub(super) fn run(root: &Path, repeated: &RepeatedTest, limit: Option<Duration>) -> Result<StepCounts> {
     let program = build(root, repeated)?;
-    let folder = root.join("crates").join(repeated.package.trim_start_matches("lavascope-"));
+    let folder = folder_of(root, repeated.package)?;
     let (mut outcome, begin) = (StepCounts::default(), Instant::now());
     for number in 1..=repeated.runs {
         let mut command = Command::new(&program);
@@ -47,6 +47,14 @@ pub(super) fn run(root: &Path, repeated: &RepeatedTest, limit: Option<Duration>)
         }
     }
     Ok(outcome)
+}
+
+/// The folder of a package, which is in one of the groups.
+fn folder_of(root: &Path, package: &str) -> Result<PathBuf> {
+    let name = package.trim_start_matches("lavascope-");
+    let groups = root.join("crates").read_dir().context("the folder `crates` cannot be read")?;
+    let found = groups.flatten().map(|it| it.path().join(name)).find(|it| it.join("Cargo.toml").is_file());
+    found.with_context(|| format!("no folder of `crates` has a crate {name}"))
 }
 
 /// Builds the tests, and finds their program.
@@ -75,6 +83,15 @@ fn executable(messages: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_package_is_found_in_its_group() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..");
+        for package in ["lavascope-cli", "lavascope-layer"] {
+            assert!(folder_of(&root, package).is_ok_and(|it| it.join("src").is_dir()), "{package}");
+        }
+        assert!(folder_of(&root, "lavascope-nothing").is_err());
+    }
 
     #[test]
     fn the_program_of_tests_is_found_among_what_is_built() {

@@ -127,6 +127,19 @@ pub(super) const STEPS: &[NightlyStep] = &[
         },
     },
     NightlyStep {
+        name: "memories",
+        what: "all samples and their replays: each memory ends with the same contents",
+        unit: "runs of all samples",
+        seeds: 0,
+        work: StepAction::Repeat(RepeatedTest {
+            package: "lavascope-cli",
+            target: "programs",
+            test: "memory_check::each_memory_ends_with_the_same_contents_in_a_replay",
+            runs: 1,
+            variables: &[("LAVASCOPE_TEST_ALL", "1")],
+        }),
+    },
+    NightlyStep {
         name: "compare",
         what: "samples and programs of others under both Khronos layers and ours",
         unit: "programs",

@@ -64,6 +64,8 @@ impl CommandOrdering {
             // It waits for what other threads submitted, to queues that it does not name.
             C::DeviceWaitIdle => (true, PushBarrier::Success),
             C::WaitForPresentKHR | C::WaitForPresent2KHR => (false, PushBarrier::AcquiredOrPresented),
+            // Another thread may import the descriptor, which is no object.
+            C::GetFenceFdKHR | C::GetSemaphoreFdKHR | C::GetMemoryFdKHR => (true, PushBarrier::Success),
             C::GetQueryPoolResults | C::GetDeferredOperationResultKHR => (false, PushBarrier::Success),
             C::DeferredOperationJoinKHR => (false, PushBarrier::Success),
             C::AcquireNextImageKHR | C::AcquireNextImage2KHR => (false, PushBarrier::AcquiredOrPresented),
@@ -307,6 +309,13 @@ mod tests {
     #[test]
     fn a_wait_for_the_device_comes_after_what_others_submitted() {
         assert_eq!(order_of(Command::DeviceWaitIdle), order(true, PushBarrier::Success));
+    }
+
+    #[test]
+    fn an_import_comes_after_the_export_of_its_descriptor() {
+        for command in [Command::GetFenceFdKHR, Command::GetSemaphoreFdKHR, Command::GetMemoryFdKHR] {
+            assert_eq!(order_of(command), order(true, PushBarrier::Success));
+        }
     }
 
     #[test]

@@ -6,14 +6,15 @@
 use std::sync::OnceLock;
 
 use lavascope_abi::Command;
+use lavascope_abi::desc::Fixup;
 
 use crate::call::in_place_call::InPlaceCall;
 use crate::call::output_handles::returns_handles;
 use crate::call::perform::{Performer, RecordedCall};
-use crate::call::{held_submissions, host_waits};
+use crate::call::{held_submissions, host_waits, object_labels};
 use crate::error::ReplayError;
-use crate::memory::{bind, bindings, device_memory, host_allocator, linear_images};
-use crate::port::{device, device_addresses, driver_blobs, formats, instance, pipeline, plan};
+use crate::memory::{bind, bindings, device_memory, host_allocator, host_image_copy, linear_images};
+use crate::port::{device, device_addresses, driver_blobs, external_files, formats, instance, pipeline, plan};
 use crate::present::virtual_swapchain;
 
 /// Performs a call in a way of its own.
@@ -82,7 +83,7 @@ impl CommandEntry {
     fn new(command: Command, treatment: CommandHandler) -> CommandEntry {
         use Command as C;
         // These are special only because they may hold addresses.
-        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let has_numbers = matches!(command, C::CmdPushConstants | C::CmdUpdateBuffer);
         let is_plain = matches!(treatment, CommandHandler::Unchanged);
         let straight = if is_plain || has_numbers { InPlaceCall::of(command) } else { None };
         CommandEntry { handler: treatment, in_place: straight, has_leave: command.desc().outputs.is_some() }
@@ -95,7 +96,7 @@ fn handler_of(command: Command) -> CommandHandler {
     }
     let name = command.desc().name;
     let asks = name.starts_with("vkGet") || name.starts_with("vkEnumerate");
-    if is_platform_specific(command) || (asks && !returns_handles(command.desc())) {
+    if is_platform_specific(command) || uses_virtual_object(command) || (asks && !returns_handles(command.desc())) {
         return CommandHandler::Skip;
     }
     CommandHandler::Unchanged
@@ -125,13 +126,14 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::MapMemory | C::MapMemory2 => device_memory::map,
         C::UnmapMemory | C::UnmapMemory2 => device_memory::unmap,
         C::CreateBuffer | C::CreateAccelerationStructureKHR => device_addresses::create,
-        C::GetBufferDeviceAddress | C::GetAccelerationStructureDeviceAddressKHR => device_addresses::query_address,
-        C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer => device_addresses::patch_constants,
+        _ if device_addresses::is_query(command) => device_addresses::query_address,
+        C::CmdPushConstants | C::CmdUpdateBuffer => device_addresses::patch_constants,
         C::GetImageSubresourceLayout | C::GetImageSubresourceLayout2 => linear_images::query_subresource_layout,
         C::GetRayTracingShaderGroupHandlesKHR => driver_blobs::shader_group_handles,
         C::GetDescriptorEXT => driver_blobs::descriptor,
         C::GetDescriptorSetLayoutSizeEXT | C::GetDescriptorSetLayoutBindingOffsetEXT => driver_blobs::descriptor_layout,
         C::CreateImage => bindings::create_image,
+        C::CopyImageToMemory => host_image_copy::image_to_memory,
         C::CreateImageView | C::CreateRenderPass | C::CreateRenderPass2 => formats::create,
         C::DestroyBuffer | C::DestroyImage => bindings::destroy,
         C::CreateGraphicsPipelines => pipeline::graphics,
@@ -152,6 +154,12 @@ fn custom_handler(command: Command) -> Option<HandlerFn> {
         C::SignalSemaphore => held_submissions::signal,
         C::QueueWaitIdle => held_submissions::queue_wait_idle,
         C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
+        C::GetFenceFdKHR | C::GetSemaphoreFdKHR | C::GetMemoryFdKHR => external_files::export,
+        C::ImportFenceFdKHR | C::ImportSemaphoreFdKHR => external_files::import,
+        C::SetDebugUtilsObjectNameEXT
+        | C::SetDebugUtilsObjectTagEXT
+        | C::DebugMarkerSetObjectNameEXT
+        | C::DebugMarkerSetObjectTagEXT => object_labels::label,
         _ if creates_surface(command) => virtual_swapchain::surface,
         _ => return None,
     })
@@ -174,6 +182,13 @@ pub(crate) fn is_wait(command: Command) -> bool {
             | C::AcquireNextImageKHR
             | C::AcquireNextImage2KHR
     )
+}
+
+/// Whether a parameter is an object that exists in name only: a driver would follow a number that is no handle.
+fn uses_virtual_object(command: Command) -> bool {
+    let fixups = command.desc().parameters.fixups.iter();
+    let is_virtual = |it: &Fixup| matches!(it, Fixup::Handles { ty, .. } if object_labels::is_virtual(*ty));
+    fixups.into_iter().any(is_virtual)
 }
 
 /// Makes a surface: there is none here.

@@ -34,7 +34,11 @@ struct HeldQueues {
 /// The semaphores that submissions will signal. Unknown semaphores are shared with others, and nothing waits for them
 /// here.
 #[derive(Default)]
-struct SubmittedSignals(FxHashMap<ObjectId, Signal>);
+struct SubmittedSignals {
+    all: FxHashMap<ObjectId, Signal>,
+    /// Semaphores that use the payload of another one, and whether only until the next wait.
+    shared: FxHashMap<ObjectId, (ObjectId, bool)>,
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Signal {
@@ -59,9 +63,23 @@ struct HeldBatch {
     signals: Vec<(ObjectId, u64)>,
 }
 
+impl HeldSubmissions {
+    /// An export took the signal of a semaphore with it.
+    pub(crate) fn take_signal(&self, semaphore: ObjectId) {
+        lock(&self.0).semaphores.unsignal(semaphore);
+    }
+
+    /// An import: a semaphore uses the payload of another one, perhaps only until the next wait.
+    pub(crate) fn share_payload(&self, semaphore: ObjectId, (other, is_temporary): (ObjectId, bool)) {
+        let mut state = lock(&self.0);
+        let payload = state.semaphores.payload_of(other);
+        state.semaphores.shared.insert(semaphore, (payload, is_temporary));
+    }
+}
+
 impl SubmittedSignals {
     fn is_ready(&self, batch: &HeldBatch) -> bool {
-        batch.waits.iter().all(|(id, value)| match self.0.get(id) {
+        batch.waits.iter().all(|(id, value)| match self.all.get(&self.payload_of(*id)) {
             Some(Signal::Binary(is_signaled)) => *is_signaled,
             Some(Signal::Timeline(reached)) => reached >= value,
             None => true,
@@ -70,15 +88,26 @@ impl SubmittedSignals {
 
     fn apply_batch(&mut self, batch: &HeldBatch) {
         for (id, _) in &batch.waits {
-            if let Some(Signal::Binary(is_signaled)) = self.0.get_mut(id) {
-                *is_signaled = false;
+            self.unsignal(*id);
+            if self.shared.get(id).is_some_and(|it| it.1) {
+                self.shared.remove(id);
             }
         }
         batch.signals.iter().for_each(|it| self.signal(it.0, it.1));
     }
 
+    fn payload_of(&self, id: ObjectId) -> ObjectId {
+        self.shared.get(&id).map_or(id, |it| it.0)
+    }
+
+    fn unsignal(&mut self, id: ObjectId) {
+        if let Some(Signal::Binary(is_signaled)) = self.all.get_mut(&self.payload_of(id)) {
+            *is_signaled = false;
+        }
+    }
+
     fn signal(&mut self, id: ObjectId, value: u64) {
-        match self.0.get_mut(&id) {
+        match self.all.get_mut(&self.payload_of(id)) {
             Some(Signal::Binary(is_signaled)) => *is_signaled = true,
             Some(Signal::Timeline(reached)) => *reached = (*reached).max(value),
             None => {}
@@ -202,7 +231,7 @@ pub(crate) fn create_semaphore(
         _ => Signal::Binary(false),
     };
     if let Some(made) = outcome.p_semaphore().and_then(|it| ObjectId::from_raw(it.0)) {
-        lock(&performer.replay.held_submissions.0).semaphores.0.insert(made, signal);
+        lock(&performer.replay.held_submissions.0).semaphores.all.insert(made, signal);
     }
     Ok(())
 }
@@ -385,8 +414,8 @@ mod tests {
         let id = |serial| ObjectId::new(HandleType::Semaphore, serial).expect("a small number");
         let (timeline, binary, unknown) = (id(1), id(2), id(3));
         let mut semaphores = SubmittedSignals::default();
-        semaphores.0.insert(timeline, Signal::Timeline(1));
-        semaphores.0.insert(binary, Signal::Binary(false));
+        semaphores.all.insert(timeline, Signal::Timeline(1));
+        semaphores.all.insert(binary, Signal::Binary(false));
         let batch = |waits: &[_], signals: &[_]| HeldBatch { waits: waits.to_vec(), signals: signals.to_vec() };
         let all = [
             batch(&[(timeline, 1), (unknown, 0)], &[(binary, 0)]),
@@ -396,7 +425,7 @@ mod tests {
         ];
         // The first signals what the second waits for; the third waits for something later.
         assert_eq!(semaphores.take_ready(&all), 2);
-        assert_eq!(semaphores.0[&binary], Signal::Binary(false));
+        assert_eq!(semaphores.all[&binary], Signal::Binary(false));
         assert_eq!(semaphores.take_ready(&all[2..]), 0);
         semaphores.signal(timeline, 5);
         semaphores.signal(timeline, 3);

@@ -63,7 +63,8 @@ impl InPlaceCall {
         }
         let is_recorded = desc.name.starts_with("vkCmd");
         use Command as C;
-        let has_bytes = matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdUpdateBuffer);
+        let has_bytes =
+            matches!(command, C::CmdPushConstants | C::CmdPushConstants2 | C::CmdPushDataEXT | C::CmdUpdateBuffer);
         let is_address = |it: &Field| matches!(it.ty, Ty::DeviceAddress);
         let is_family = |it: &Field| it.name.contains("ueueFamilyInd");
         Some(InPlaceCall {

@@ -4,10 +4,11 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use lavascope_abi::desc::{CommandLevel, Fixup, Pointee, ResultKind};
-use lavascope_abi::{Command, HandleType, ObjectId, Ptr};
+use lavascope_abi::desc::{Blob, CommandLevel, Fixup, Pointee, ResultKind};
+use lavascope_abi::{Command, HandleType, ObjectId, Ptr, SpecializationMapEntry};
 use lavascope_marshal::{Arena, HandleResolver, UnpackPurpose, Unpacker};
 use lavascope_record::encoding::{HEADER_SIZE, Record};
+use lavascope_record::walk::StructFrame;
 
 use crate::call::functions::Functions;
 use crate::call::handlers::CommandHandler;
@@ -70,6 +71,23 @@ struct HandleLookup<'a> {
 impl HandleResolver for HandleLookup<'_> {
     fn has_addresses(&self) -> bool {
         self.addresses.needs_remap()
+    }
+
+    fn has_patched_bytes(&self) -> bool {
+        self.addresses.needs_remap() || self.addresses.blobs.needs_remap()
+    }
+
+    fn patch_bytes(&self, first: u64, bytes: &mut [u8]) {
+        self.addresses.patch(first, bytes);
+    }
+
+    fn patch_constants(&self, entries: &[SpecializationMapEntry], bytes: &mut [u8]) {
+        self.addresses.patch_constants(entries, bytes);
+    }
+
+    fn blob_size(&self, blob: Blob, _owner: &StructFrame<'_>) -> Option<u32> {
+        // `host_image_copy` provides the memory.
+        (blob == Blob::HostImage).then_some(0)
     }
 
     fn host_contents(&self, region: u64) -> Option<u64> {

@@ -101,6 +101,7 @@ pub(crate) fn create_image(performer: &mut Performer<'_>, recorded_call: &Record
     let result = performer.call(recorded_call, unpacked)?;
     performer.finish_call(recorded_call, unpacked, result)?;
     let Some(Call::CreateImage(call)) = Call::of(recorded_call.enter) else { return Ok(()) };
+    performer.replay.host_copies.add(recorded_call);
     let is_linear = call.p_create_info().is_some_and(|it| it.tiling != vk::ImageTiling::OPTIMAL);
     if let Some(lavascope_record::Outcome::CreateImage(outputs)) =
         recorded_call.leave.and_then(lavascope_record::Outcome::of)
@@ -125,6 +126,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCal
     if let Some(id) = ObjectId::from_raw(raw) {
         performer.replay.bindings.remove(id);
         performer.replay.linear.remove(id);
+        performer.replay.host_copies.remove(id);
     }
     performer.perform_unchanged(recorded_call)
 }

@@ -1,5 +1,6 @@
 //! Memory: other types of memory than where the trace was made, and what the host wrote into it.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use lavascope_abi as vk;
@@ -15,6 +16,8 @@ use crate::memory::bindings::MemoryBindings;
 use crate::memory::linear_images::LinearLayout;
 use crate::port::device::ReplayDevice;
 use crate::port::device_addresses::DeviceAddressMap;
+use crate::port::external_files;
+use crate::port::external_files::SharedAllocation;
 use crate::port::instance::out;
 use crate::replay::lock;
 
@@ -58,7 +61,7 @@ pub(crate) struct ReplayMemory {
     /// Whether the trace has what the device wrote.
     has_device_writes: bool,
     /// Which bytes the program had mapped.
-    mapped_range: Mutex<Option<std::ops::Range<u64>>>,
+    mapped_range: Mutex<Option<Range<u64>>>,
 }
 
 /// The bytes of a memory according to the trace.
@@ -167,12 +170,7 @@ impl ReplayMemory {
     }
 
     /// Calls `act` with each part that lies elsewhere, and which bytes of the range it is.
-    fn for_each_relocated(
-        &self,
-        offset: u64,
-        size: usize,
-        mut act: impl FnMut(&ReplayMemory, u64, std::ops::Range<usize>),
-    ) {
+    fn for_each_relocated(&self, offset: u64, size: usize, mut act: impl FnMut(&ReplayMemory, u64, Range<usize>)) {
         let end = offset + size as u64;
         for relocated_resource in lock(&self.relocated).iter().filter(|it| it.memory.is_visible) {
             let place = |at: u64| (relocated_resource.recorded_offset + at - offset) as usize;
@@ -239,14 +237,22 @@ impl ReplayMemory {
                 let mut kept = opaque.unwrap_or_else(|| vec![false; bytes.len()]);
                 let mut known = lock(known);
                 let range = offset as usize..offset as usize + bytes.len();
+                // These differ from the trace although the host wrote them.
+                let remapped = remapped_values(&known.bytes, &range, addresses);
                 let old = &mut known.bytes[range.clone()];
-                for (((live, old), new), kept) in live.iter().zip(old).zip(bytes).zip(&mut kept) {
+                for (at, (((live, old), new), kept)) in live.iter().zip(old).zip(bytes).zip(&mut kept).enumerate() {
+                    let is_remapped = || remapped.iter().any(|it| it.contains(&(range.start + at)));
                     results.equal += u64::from(live == new && old != new);
-                    *kept |= self.has_device_writes && live != old;
+                    *kept |= self.has_device_writes && live != old && !is_remapped();
                     *old = *new;
                 }
-                known.is_recorded[range].fill(true);
+                known.is_recorded[range.clone()].fill(true);
+                let rest = rest_of_values(&known.bytes, &remapped, &range);
                 drop(known);
+                // What was an address is perhaps none any more, so the rest of it must be that of the trace.
+                for (at, recorded) in rest {
+                    self.put(at as u64, &recorded)?;
+                }
                 // Unchanged bytes must not be written, not even with the same value: the device may be about to change
                 // them.
                 self.put_unmasked(offset, bytes, &kept)?;
@@ -261,7 +267,7 @@ impl ReplayMemory {
     /// Compares a range that the host has finished with: its bytes should be those of the trace.
     pub(crate) fn compare(
         &self,
-        range: std::ops::Range<u64>,
+        range: Range<u64>,
         (addresses, bindings): (&DeviceAddressMap, &MemoryBindings),
     ) -> Result<WriteComparison, String> {
         let mut results = WriteComparison::default();
@@ -342,14 +348,11 @@ impl ReplayMemory {
     fn patch_addresses(&self, offset: u64, size: usize, addresses: &DeviceAddressMap) {
         let Some(known) = &self.recorded else { return };
         let known = lock(known);
-        let first = (offset as usize) & !7;
-        let end = (offset as usize + size).next_multiple_of(8).min(known.bytes.len());
-        for (at, items) in known.bytes[first..end].chunks_exact(8).enumerate() {
-            let recorded = u64::from_le_bytes(std::array::from_fn(|at| items[at]));
-            if let Some(here) = addresses.remap(recorded) {
+        if addresses.needs_remap() {
+            addresses.for_each_in(&known.bytes, offset as usize..offset as usize + size, |at, here| {
                 // It lies within, and memory that is mapped can be written to.
-                let _ = self.put((first + at * 8) as u64, &here.to_le_bytes());
-            }
+                let _ = self.put(at as u64, &here.to_le_bytes());
+            });
         }
         if addresses.blobs.needs_remap() {
             addresses.blobs.for_each_in(&known.bytes, offset as usize..offset as usize + size, |at, here| {
@@ -423,14 +426,12 @@ impl ReplayMemory {
     }
 }
 
-/// Structures that bring memory from elsewhere: here it is plain memory.
-fn is_import(s_type: i32) -> bool {
-    let imports = [
-        vk::ImportMemoryHostPointerInfoEXT::layout(),
-        vk::ImportMemoryFdInfoKHR::layout(),
-        vk::ExportMemoryAllocateInfo::layout(),
-    ];
-    imports.iter().any(|it| it.s_type() == Some(s_type))
+/// Structures that bring memory from elsewhere, which is plain memory here.
+fn is_foreign(s_type: i32, shared: &SharedAllocation) -> bool {
+    let is = |layout: &vk::desc::Layout| layout.s_type() == Some(s_type);
+    is(vk::ImportMemoryHostPointerInfoEXT::layout())
+        || !shared.is_import && is(vk::ImportMemoryFdInfoKHR::layout())
+        || !shared.is_exportable && is(vk::ExportMemoryAllocateInfo::layout())
 }
 
 pub(crate) fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
@@ -442,10 +443,11 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCa
     let image = unpacked.image.cast::<vk::AllocateMemoryParams>();
     // SAFETY: `UnpackedCall::image` holds the parameters of this command. The structure that one of them leads to is not null;
     // it and its chain lie in the arena, and nobody else refers to them.
-    let (size, ty) = unsafe {
+    let (size, ty, is_import) = unsafe {
         let info = performer.required(recorded_call, (*image).p_allocate_info)?;
+        let shared = external_files::import_memory(performer, &device, info);
         let is_gone = |value| {
-            is_import(value)
+            is_foreign(value, &shared)
                 || device.is_other_device && is_dedicated(value)
                 || !device.has_capture_replay && is_opaque_capture_address(value)
         };
@@ -456,7 +458,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCa
             (*flags).flags.0 &= !vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY.0;
         }
         (*info).memory_type_index = device.memory_type((*info).memory_type_index);
-        ((*info).allocation_size, (*info).memory_type_index)
+        ((*info).allocation_size, (*info).memory_type_index, shared.is_import)
     };
     let result = performer.call(recorded_call, unpacked)?;
     performer.finish_call(recorded_call, unpacked, result)?;
@@ -467,7 +469,7 @@ pub(crate) fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCa
         let is_known = performer.replay.options.verify || device.has_addresses;
         let has_results = performer.replay.has_device_writes;
         let memory = ReplayMemory::new(device, id, Allocation { handle, size, ty }, (is_known, has_results));
-        if memory.is_visible {
+        if memory.is_visible && !is_import {
             clear(&memory).map_err(|it| performer.error(recorded_call, it))?;
         }
         lock(&performer.replay.memories.0).insert(id, Arc::new(memory));
@@ -577,8 +579,27 @@ impl Performer<'_> {
 
 /// Whether a byte is part of an address, or of something else of the driver's own, that is another one here.
 fn is_remapped_byte(known: &[u8], at: usize, addresses: &DeviceAddressMap) -> bool {
-    let first = at & !7;
-    let word = known.get(first..first + 8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
-    let is_address = addresses.needs_remap() && word.is_some_and(|it| addresses.remap(it).is_some());
+    let mut is_address = false;
+    if addresses.needs_remap() {
+        addresses.for_each_in(known, at..at + 1, |_, _| is_address = true);
+    }
     is_address || (addresses.blobs.needs_remap() && addresses.blobs.covers_byte(known, at))
+}
+
+/// The places of such values that overlap a range.
+fn remapped_values(known: &[u8], range: &Range<usize>, addresses: &DeviceAddressMap) -> Vec<Range<usize>> {
+    let mut all = Vec::new();
+    if addresses.needs_remap() {
+        addresses.for_each_in(known, range.clone(), |at, _| all.push(at..at + size_of::<u64>()));
+    }
+    if addresses.blobs.needs_remap() {
+        addresses.blobs.for_each_in(known, range.clone(), |at, here| all.push(at..at + here.len()));
+    }
+    all
+}
+
+/// The recorded bytes of values outside of a range that they overlap.
+fn rest_of_values(known: &[u8], values: &[Range<usize>], range: &Range<usize>) -> Vec<(usize, Vec<u8>)> {
+    let parts = values.iter().flat_map(|it| [it.start..range.start.min(it.end), range.end.max(it.start)..it.end]);
+    parts.filter(|it| !it.is_empty()).map(|it| (it.start, known[it].to_vec())).collect()
 }

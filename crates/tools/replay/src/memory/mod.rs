@@ -5,5 +5,6 @@ pub(crate) mod bind;
 pub(crate) mod bindings;
 pub(crate) mod device_memory;
 pub(crate) mod host_allocator;
+pub(crate) mod host_image_copy;
 pub(crate) mod host_memory;
 pub(crate) mod linear_images;

@@ -203,12 +203,12 @@ pub(crate) fn physical_devices(
     let Some(leave) = recorded_call.leave.filter(|_| !recorded_call.has_failed()) else { return Ok(()) };
     performer.arena.clear();
     let ids = output_ids(leave, &mut performer.arena);
-    if ids.is_empty() {
+    // Asking takes a loader a millisecond, and a program may ask in every frame. The answer stays the same.
+    if ids.iter().all(|it| performer.replay.objects.find(*it).is_some()) {
         return Ok(());
     }
     let (here, owner) = enumerate_here(performer, recorded_call)?;
     for (at, id) in ids.into_iter().enumerate() {
-        // Asked again, they are the same.
         if performer.replay.objects.find(id).is_none() {
             performer.add_object(recorded_call, id, ReplayObject { handle: here[at % here.len()], owner })?;
         }

@@ -3,6 +3,7 @@
 pub(crate) mod device;
 pub(crate) mod device_addresses;
 pub(crate) mod driver_blobs;
+pub(crate) mod external_files;
 pub(crate) mod features;
 pub(crate) mod formats;
 pub(crate) mod instance;

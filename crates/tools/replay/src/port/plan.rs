@@ -6,6 +6,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
+use lavascope_record::walk::uses_host_addresses;
 use lavascope_record::{Call, Outcome};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -22,7 +23,7 @@ use crate::port::device::ReplayDevice;
 use crate::port::formats;
 use crate::port::formats::FormatMap;
 use crate::port::instance::out;
-use crate::port::{device, device_addresses, driver_blobs, instance, pipeline, shader_capabilities};
+use crate::port::{device, device_addresses, driver_blobs, external_files, instance, pipeline, shader_capabilities};
 use crate::present::virtual_swapchain;
 use crate::replay::lock;
 
@@ -120,6 +121,8 @@ pub(crate) fn plan_handler(command: Command) -> CommandHandler {
         C::CreateImage => create_image,
         C::DestroyBuffer | C::DestroyImage => destroy,
         C::AllocateMemory => allocate,
+        C::GetFenceFdKHR | C::GetSemaphoreFdKHR | C::GetMemoryFdKHR => external_file,
+        C::ImportFenceFdKHR | C::ImportSemaphoreFdKHR => external_file,
         C::BindBufferMemory | C::BindBufferMemory2 | C::BindImageMemory | C::BindImageMemory2 => bind,
         C::CreateGraphicsPipelines => pipelines,
         C::CreateShaderModule => shader,
@@ -128,6 +131,7 @@ pub(crate) fn plan_handler(command: Command) -> CommandHandler {
         C::AcquireNextImageKHR | C::AcquireNextImage2KHR => return CommandHandler::Skip,
         C::GetSwapchainImagesKHR | C::GetRayTracingShaderGroupHandlesKHR => pretend,
         C::GetDescriptorEXT => descriptor,
+        _ if device_addresses::is_query(command) => address,
         C::QueuePresentKHR => frame,
         C::QueueSubmit | C::QueueSubmit2 | C::QueueBindSparse => submit,
         C::DestroySurfaceKHR => virtual_swapchain::destroy_surface,
@@ -230,9 +234,22 @@ fn pretend(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> R
     if performer.function(owner, command).is_none() && !command.desc().block.contains("debug") {
         performer.record_unsupported(recorded_call, missing_command_text(command));
     }
+    if needs_host_data(command)
+        && let Err(ReplayError::Call { what, .. }) = performer.unpack(recorded_call)
+    {
+        performer.record_unsupported(recorded_call, what);
+    }
+    performer.host_memory.clear();
     performer.pretend_outputs(recorded_call)?;
     performer.remove_destroyed(recorded_call);
     Ok(())
+}
+
+/// Whether a command reads memory of the host that its record may lack.
+fn needs_host_data(command: Command) -> bool {
+    use Command as C;
+    let has_blobs = matches!(command, C::CopyMemoryToImage | C::CreateDataGraphPipelinesARM);
+    has_blobs || uses_host_addresses(command.desc().name)
 }
 
 /// A descriptor: it must be as large here.
@@ -348,6 +365,9 @@ fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> R
 fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, recorded_call)?;
     let device = performer.device(recorded_call)?;
+    if let Some(what) = external_files::plan_memory(performer, &device, recorded_call) {
+        performer.record_unsupported(recorded_call, what.to_owned());
+    }
     if let (Some(Call::AllocateMemory(call)), Some(Outcome::AllocateMemory(outcome))) =
         (Call::of(recorded_call.enter), recorded_call.leave.and_then(Outcome::of))
         && let Some(info) = call.p_allocate_info()
@@ -359,21 +379,36 @@ fn allocate(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> 
     Ok(())
 }
 
+/// Addresses of this device are others, unless the program asked for fixed ones.
+fn address(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if !performer.device(recorded_call)?.has_capture_replay {
+        performer.replay.remark(device_addresses::REMARK.to_owned());
+    }
+    Ok(())
+}
+
+fn external_file(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
+    if let Some(what) = external_files::plan(performer, recorded_call) {
+        performer.record_unsupported(recorded_call, what.to_owned());
+    }
+    pretend(performer, recorded_call)
+}
+
 fn bind(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, recorded_call)?;
     let device = performer.device(recorded_call)?;
-    let all: Vec<(u64, u64, u64)> =
-        match Call::of(recorded_call.enter).filter(|_| device.is_other_device && !recorded_call.has_failed()) {
-            Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
-            Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
-            Some(Call::BindBufferMemory2(params)) => {
-                params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
-            }
-            Some(Call::BindImageMemory2(params)) => {
-                params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
-            }
-            _ => Vec::new(),
-        };
+    let all: Vec<(u64, u64, u64)> = match Call::of(recorded_call.enter).filter(|_| device.is_other_device && !recorded_call.has_failed())
+    {
+        Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
+        Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
+        Some(Call::BindBufferMemory2(params)) => {
+            params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
+        }
+        Some(Call::BindImageMemory2(params)) => {
+            params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
+        }
+        _ => Vec::new(),
+    };
     for (resource, memory, offset) in all {
         let (Some(id), Some(memory)) = (ObjectId::from_raw(resource), ObjectId::from_raw(memory)) else { continue };
         let known = performer.with_plan(|it| (it.created.contains(&id), it.memories.get(&memory).copied()));

@@ -13,7 +13,10 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
-use lavascope_replay::PausePoint;
+use lavascope_record::RecordPhase;
+use lavascope_record::encoding::RecordHeader;
+use lavascope_replay::{DEVICE_ADDRESS_REMARK, PausePoint, is_device_address_query};
+use lavascope_trace::StreamReader;
 
 use super::CommandOutcome;
 use crate::launch::child_program;
@@ -24,6 +27,7 @@ use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream};
 use crate::report::{LayerReport, ReportFolder};
 use crate::text;
+use crate::trace::trace_file::TraceFile;
 
 /// The hidden command of the child process. Its argument is the JSON of the parsed arguments,
 /// because parsing them again would add to the measured memory of the replay.
@@ -260,9 +264,32 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
         ProgramEnd::Exit(_) => CommandOutcome::Failed,
         ProgramEnd::Signal(name) => {
             text::emit_stderr(&format!("lavascope: {}: the replay was ended by {name}\n", arguments.file.display()));
+            if uses_device_addresses(arguments).unwrap_or(false) {
+                text::emit_stderr(&format!("  {DEVICE_ADDRESS_REMARK}\n"));
+            }
             CommandOutcome::Failed
         }
     })
+}
+
+/// Whether the program asked for a device address: a wrong one is the likeliest cause of a crash.
+fn uses_device_addresses(arguments: &ReplayArguments) -> anyhow::Result<bool> {
+    let file = TraceFile::read_lazily(&arguments.file)?;
+    let trace = file.open()?;
+    let queries = trace.streams().into_iter().map(|stream| {
+        let mut reader = StreamReader::new(&trace, file.tail(), stream);
+        while let Some(record) = reader.take_next()? {
+            let head = RecordHeader::from_words(record.record[0], record.record[1]);
+            if head.kind == RecordPhase::Enter as u8
+                && lavascope_abi::Command::from_number(head.command).is_some_and(is_device_address_query)
+            {
+                return anyhow::Ok(true);
+            }
+        }
+        Ok(false)
+    });
+    let found: Vec<bool> = queries.collect::<Result<_, _>>()?;
+    Ok(found.contains(&true))
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use lavascope_replay::{PlannedDevice, ReplayPlan};
+use lavascope_replay::{DEVICE_ADDRESS_REMARK, PlannedDevice, ReplayPlan};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -227,6 +227,9 @@ fn render_plan(file: &str, plan: &ReplayPlan) -> String {
     let mut words = format!("{file}: {calls} calls, {frames} frames, {submits} submissions\n");
     for device in &plan.devices {
         words += &render_device(device);
+    }
+    if plan.remarks.iter().any(|it| it == DEVICE_ADDRESS_REMARK) {
+        words += &format!("note: {DEVICE_ADDRESS_REMARK}\n");
     }
     match plan.unsupported.is_empty() {
         true => words += "All of it can be performed here.\n",

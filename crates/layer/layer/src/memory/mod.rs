@@ -606,6 +606,11 @@ impl WatchedMemory {
 }
 
 impl MappedWriteSink<'_> {
+    /// From now on, changes are found after a wait for the device, or are not.
+    pub(crate) fn set_after_wait(&mut self, is_after_wait: bool) {
+        self.scratch.writing.set_after_wait(is_after_wait);
+    }
+
     /// Makes a record of what has changed behind a byte of a memory.
     fn record_changes(&mut self, memory: ObjectId, first: u64) {
         let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;

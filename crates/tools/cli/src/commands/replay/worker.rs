@@ -13,7 +13,7 @@ use lavascope_picture::Picture;
 use lavascope_platform::{clock, signals};
 use lavascope_replay::plan;
 use lavascope_replay::{FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, replay};
-use lavascope_trace::{Tail, Trace};
+use lavascope_trace::{PartNumbers, Tail, Trace};
 use lavascope_trim::TrimRange;
 
 use super::expected_pictures::ExpectedPictures;
@@ -32,7 +32,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = requested_range(arguments) else {
-        let how = ReplayJob { compared, numbers: FrameNumbering::default(), begin: MeasureFrom::Frame(0), interrupt };
+        let numbers = FrameNumbering { frames: PartNumbers::of_frames(&whole), frames_before: 0, calls_before: 0 };
+        let how = ReplayJob { compared, numbers, begin: MeasureFrom::Frame(0), interrupt };
         return replay_trace(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
@@ -40,11 +41,12 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let cut = trim_with_progress(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
     let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
     let (frames, calls) = (cut.frames_before, cut.calls_before);
-    let (first, begin) = match part {
-        TrimRange::Frames(range) => (range.start, MeasureFrom::Frame(frames)),
-        TrimRange::Submits(_) => (frames, MeasureFrom::Submit(cut.submits_before)),
+    let begin = match part {
+        TrimRange::Frames(_) => MeasureFrom::Frame(frames),
+        TrimRange::Submits(_) => MeasureFrom::Submit(cut.submits_before),
     };
-    let numbers = FrameNumbering { first, frames_before: frames, calls_before: calls };
+    let numbers =
+        FrameNumbering { frames: PartNumbers::of_frames(&trace), frames_before: frames, calls_before: calls };
     replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
 }
 
@@ -54,26 +56,12 @@ fn requested_range(arguments: &ReplayArguments) -> Option<TrimRange> {
     frames.or_else(|| arguments.submits.clone().map(TrimRange::Submits))
 }
 
-/// Converts frame numbers. A part of a trace counts its frames from zero again.
-#[derive(Clone, Copy, Default)]
+/// The numbers of the frames of a part of a trace, and how much of it only prepares the first requested frame.
+#[derive(Clone)]
 struct FrameNumbering {
-    /// The number of the first requested frame in the whole trace.
-    first: u64,
-    /// The number of frames and calls in the part that only prepare the first requested frame.
+    frames: PartNumbers,
     frames_before: u64,
     calls_before: u64,
-}
-
-impl FrameNumbering {
-    fn to_part(self, frames: &Range<u64>) -> Range<u64> {
-        let one = |it: u64| it.saturating_sub(self.first).saturating_add(self.frames_before);
-        let start = frames.start.max(self.first);
-        one(start)..one(frames.end.max(start))
-    }
-
-    fn to_trace(self, frame: u64) -> u64 {
-        (frame + self.first).saturating_sub(self.frames_before)
-    }
 }
 
 /// The expected pictures, the frame numbers and the interrupt flag of a replay.
@@ -123,7 +111,7 @@ fn replay_trace(
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
     let other = arguments.compare_hashes.as_deref().map(|it| differing_frames(it, &hashes)).transpose()?;
-    let document = rounds.document(arguments, how.numbers, shots, other);
+    let document = rounds.document(arguments, &how.numbers, shots, other);
     document.print(arguments)?;
     Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
 }
@@ -180,7 +168,7 @@ impl ReplayRounds {
     fn document(
         self,
         arguments: &ReplayArguments,
-        numbers: FrameNumbering,
+        numbers: &FrameNumbering,
         pictures: Vec<Screenshot>,
         different_frames: Option<Vec<u64>>,
     ) -> ReplayDocument {
@@ -219,10 +207,11 @@ fn processor_time() -> Duration {
 fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: &ReplayJob) -> ReplayOptions {
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
     let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
-    let numbers = how.numbers;
+    let numbers = how.numbers.frames.clone();
     let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
+    let to_trace = numbers.clone();
     let frames = move |frame: u64, window: usize, picture: Picture| {
-        let frame = numbers.to_trace(frame);
+        let frame = to_trace.original(frame);
         let is_kept = wanted.iter().any(|it| it.contains(&frame));
         let is_seen = is_kept || compared.has_frame(frame);
         let folder = is_kept.then_some(&*folder);
@@ -234,9 +223,9 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
         hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
     let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
-    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.to_part(&it)).collect();
+    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.indices(&it)).collect();
     if has_hashes {
-        pictures.push(numbers.to_part(&(0..u64::MAX)));
+        pictures.push(0..u64::MAX);
     }
     ReplayOptions {
         gpu: arguments.gpu,
@@ -342,18 +331,4 @@ fn save_picture(
         shot.problem = Some(error.to_string());
     }
     shot
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_of_a_part_keep_their_numbers() {
-        let numbers = FrameNumbering { first: 40, frames_before: 3, calls_before: 0 };
-        assert_eq!(numbers.to_part(&(40..44)), 3..7);
-        assert_eq!(numbers.to_part(&(0..42)), 3..5);
-        assert_eq!(numbers.to_part(&(10..20)), 3..3);
-        assert_eq!([3, 6].map(|it| numbers.to_trace(it)), [40, 43]);
-    }
 }

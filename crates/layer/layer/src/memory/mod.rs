@@ -623,7 +623,7 @@ impl MappedWriteSink<'_> {
         if is_read {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
-        let call = self.thread.begin();
+        let call = self.thread.begin_beside();
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners.has_any(Listeners::INLINE) {
             inline_validation::validate_record(self.thread.number(), record);
@@ -640,8 +640,11 @@ impl MappedWriteSink<'_> {
     /// Makes a record of what the call that is about to be made reads.
     fn record_host_bytes(&mut self, bytes: HostBytes<'_>) {
         self.thread.order_after_completed(&PROCESS_STATE.threads);
-        let call = self.thread.begin();
+        let call = self.thread.begin_beside();
         bytes.to_words(call, self.thread.order_edges(), &mut self.scratch.words);
+        if self.listeners.has_any(Listeners::INLINE) {
+            inline_validation::validate_record(self.thread.number(), &self.scratch.words);
+        }
         self.thread.append(&self.scratch.words);
         self.thread.end_record();
         self.thread.complete(call);

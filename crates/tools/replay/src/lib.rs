@@ -37,7 +37,7 @@ use std::time::{Duration, Instant};
 use lavascope_trace::{CallNumbers, CallSearch, Tail, Trace, find_call};
 
 pub use error::{ReplayError, ThreadWaits};
-pub use memory::device_memory::WriteComparison;
+pub use memory::device_memory::{WriteComparison, WriteDifference};
 pub use options::{
     FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint, PausedCall, ProgressCallback,
     ReplayOptions,

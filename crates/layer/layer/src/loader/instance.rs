@@ -332,7 +332,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     if settings.gpu || settings.printf {
         listeners |= Listeners::GPU;
     }
-    if !settings.screenshot.is_empty() {
+    if pictures::ScreenshotFrames::of(settings).is_some() {
         listeners |= Listeners::PICTURES;
     }
     if !listeners.is_empty() {

@@ -6,6 +6,7 @@
 
 pub(crate) mod expected_pictures;
 pub(crate) mod output;
+mod verification;
 pub(crate) mod worker;
 
 use std::ops::Range;
@@ -33,7 +34,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  the whole trace was replayed, and what was compared is equal; with --dry-run: this machine can replay all of it
   1  there are differences, or --validate has findings; with --dry-run: this machine cannot replay a part of it
-  2  lavascope failed: the file cannot be read, or this machine cannot make a call";
+  2  lavascope failed: the file cannot be read, or this machine cannot make a call; or --verify had nothing to compare";
 
 /// Replay a trace on as many threads as the program used
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
@@ -76,7 +77,7 @@ pub(crate) struct ReplayArguments {
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) screenshot: Vec<Range<u64>>,
-    /// Where pictures are written
+    /// Where pictures are written; those that differ from --compare are written there as well, with their difference
     #[arg(long, value_name = "DIR", default_value = ".")]
     #[serde(with = "any_path")]
     pub(crate) screenshots: PathBuf,
@@ -99,7 +100,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
     pub(crate) compare_hashes: Option<PathBuf>,
-    /// Compare what the device writes into memory that the host can see with what the trace has of it
+    /// Compare what the device writes into memory that the host can see, and what is presented, with what the trace has
+    /// of it (`capture --results`)
     #[arg(long)]
     pub(crate) verify: bool,
     /// Check the program during the replay

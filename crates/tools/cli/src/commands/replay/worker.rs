@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use lavascope_picture::Picture;
+use lavascope_picture::{Comparison, Picture};
 use lavascope_platform::{clock, signals};
 use lavascope_replay::plan;
 use lavascope_replay::{FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, replay};
@@ -17,7 +17,8 @@ use lavascope_trace::{PartNumbers, Tail, Trace};
 use lavascope_trim::TrimRange;
 
 use super::expected_pictures::ExpectedPictures;
-use super::output::{FrameTimes, ReplayDocument, Screenshot, print_plan};
+use super::output::{FrameTimes, ReplayDocument, Screenshot, VerifiedResults, print_plan};
+use super::verification::{PresentedHashes, describe_difference};
 use crate::commands::CommandOutcome;
 use crate::commands::replay::{ReplayArguments, Speed};
 use crate::commands::trim::trim_with_progress;
@@ -33,7 +34,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let whole = file.open()?;
     let Some(part) = requested_range(arguments) else {
         let numbers = FrameNumbering { frames: PartNumbers::of_frames(&whole), frames_before: 0, calls_before: 0 };
-        let how = ReplayJob { compared, numbers, begin: MeasureFrom::Frame(0), interrupt };
+        let presented = arguments.verify.then(|| PresentedHashes::of(&whole));
+        let how = ReplayJob { compared, numbers, presented, begin: MeasureFrom::Frame(0), interrupt };
         return replay_trace(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
@@ -47,7 +49,8 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     };
     let numbers =
         FrameNumbering { frames: PartNumbers::of_frames(&trace), frames_before: frames, calls_before: calls };
-    replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
+    let presented = arguments.verify.then(|| PresentedHashes::of(&trace));
+    replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, presented, begin, interrupt })
 }
 
 /// The requested part of the trace. None if the whole trace is replayed.
@@ -68,6 +71,8 @@ struct FrameNumbering {
 struct ReplayJob {
     compared: ExpectedPictures,
     numbers: FrameNumbering,
+    /// What the program presented, if the replay is compared with it.
+    presented: Option<PresentedHashes>,
     begin: MeasureFrom,
     interrupt: Arc<AtomicBool>,
 }
@@ -110,10 +115,20 @@ fn replay_trace(
         let text = serde_json::to_string_pretty(&hashes)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
+    let rounds_difference = rounds.last.write_comparison.first_difference;
     let other = arguments.compare_hashes.as_deref().map(|it| differing_frames(it, &hashes)).transpose()?;
-    let document = rounds.document(arguments, &how.numbers, shots, other);
+    let mut document = rounds.document(arguments, &how.numbers, shots, other);
+    document.add_verification(VerifiedResults {
+        presented: how.presented.as_ref().map(|it| it.compare(&hashes)),
+        difference: rounds_difference.map(|it| describe_difference(trace, tail, &it)),
+        has_results: trace.metadata().iter().any(|it| it["results"] == true),
+    });
     document.print(arguments)?;
-    Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
+    Ok(match document.differences {
+        0 if document.is_nothing_compared() => CommandOutcome::Failed,
+        0 => CommandOutcome::Success,
+        _ => CommandOutcome::Findings,
+    })
 }
 
 /// The error message if a trace cannot be replayed, with advice.
@@ -187,7 +202,9 @@ impl ReplayRounds {
             frame_milliseconds: FrameTimes::of(self.frame_times),
             equal_bytes: arguments.verify.then_some(results.equal),
             different_bytes: arguments.verify.then_some(results.different),
-            first_difference: results.first_difference.map(|it| format!("byte {} of {}", it.1, it.0)),
+            first_difference: None,
+            presented: None,
+            not_compared: None,
             differences: results.different + wrong as u64,
             seconds: self.seconds,
             processor_seconds: self.processor_seconds,
@@ -208,14 +225,19 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
     let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
     let numbers = how.numbers.frames.clone();
-    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
+    let (similarity, tolerance) = (arguments.similarity, arguments.tolerance);
+    let accepts = move |it: &Comparison| match similarity {
+        Some(least) => it.similarity >= least,
+        None => it.difference <= tolerance,
+    };
+    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some() || how.presented.is_some();
     let to_trace = numbers.clone();
     let frames = move |frame: u64, window: usize, picture: Picture| {
         let frame = to_trace.original(frame);
         let is_kept = wanted.iter().any(|it| it.contains(&frame));
         let is_seen = is_kept || compared.has_frame(frame);
-        let folder = is_kept.then_some(&*folder);
-        let shot = is_seen.then(|| save_picture((frame, window), &picture, folder, other.as_deref()));
+        let target = PictureTarget { folder: &folder, is_kept, other: other.as_deref(), accepts: &accepts };
+        let shot = is_seen.then(|| save_picture((frame, window), &picture, &target));
         let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shots.extend(shot);
@@ -299,15 +321,20 @@ fn wait_for_enter(at: &PausedCall) {
     let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
-/// Compares a picture with the expected one, and writes it to a file.
-fn save_picture(
-    (frame, window): (u64, usize),
-    picture: &Picture,
-    folder: Option<&Path>,
-    other: Option<&Path>,
-) -> Screenshot {
+/// Where a picture goes, and what it is compared with.
+struct PictureTarget<'a> {
+    folder: &'a Path,
+    /// Whether the picture is written even if it is as expected.
+    is_kept: bool,
+    other: Option<&'a Path>,
+    accepts: &'a dyn Fn(&Comparison) -> bool,
+}
+
+/// Compares a picture with the expected one, and writes it to a file. A picture that differs is written together with
+/// the difference.
+fn save_picture((frame, window): (u64, usize), picture: &Picture, target: &PictureTarget<'_>) -> Screenshot {
     let name = lavascope_picture::file_name(frame, window);
-    let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
+    let path = if target.is_kept { target.folder } else { target.other.unwrap_or(Path::new("")) }.join(&name);
     let mut shot = Screenshot {
         frame,
         window,
@@ -316,19 +343,36 @@ fn save_picture(
         height: picture.height,
         difference: None,
         similarity: None,
+        differing: Vec::new(),
         problem: None,
     };
-    if let Some(other) = other {
+    let mut written: Vec<(PathBuf, Picture)> = Vec::new();
+    if target.is_kept {
+        written.push((path, picture.clone()));
+    }
+    if let Some(other) = target.other {
+        let beside = |what: &str| target.folder.join(name.replace(".png", &format!("-{what}.png")));
         let read = lavascope_picture::read(&other.join(&name)).map_err(anyhow::Error::from);
-        match read.and_then(|it| Ok(lavascope_picture::compare(picture, &it)?)) {
-            Ok(comparison) => {
-                (shot.difference, shot.similarity) = (Some(comparison.difference), Some(comparison.similarity))
+        match read.and_then(|it| Ok((lavascope_picture::compare(picture, &it)?, it))) {
+            Ok((comparison, expected)) => {
+                (shot.difference, shot.similarity) = (Some(comparison.difference), Some(comparison.similarity));
+                if !(target.accepts)(&comparison) {
+                    if !target.is_kept {
+                        written.push((beside("replay"), picture.clone()));
+                    }
+                    let difference = lavascope_picture::difference(picture, &expected).ok();
+                    written.extend(difference.map(|it| (beside("difference"), it)));
+                    let differing = written.iter().map(|it| it.0.display().to_string());
+                    shot.differing = differing.collect();
+                }
             }
             Err(value) => shot.problem = Some(value.to_string()),
         }
     }
-    if let Some(Err(error)) = folder.map(|_| lavascope_picture::write(&path, picture)) {
-        shot.problem = Some(error.to_string());
+    for (path, picture) in &written {
+        if let Err(error) = lavascope_picture::write(path, picture) {
+            shot.problem = Some(error.to_string());
+        }
     }
     shot
 }

@@ -16,21 +16,21 @@ pub(crate) enum LayerName {
     Own,
     /// For programs that enable the Khronos layer by its name.
     Khronos,
-    /// For a replay: our own name, with headless surfaces.
-    Replay,
+    /// Our own name, with headless surfaces: for a replay, and for `--headless`.
+    Headless,
 }
 
 impl LayerName {
     pub(crate) fn layer(self) -> &'static str {
         match self {
-            LayerName::Own | LayerName::Replay => "VK_LAYER_LAVASCOPE_inspect",
+            LayerName::Own | LayerName::Headless => "VK_LAYER_LAVASCOPE_inspect",
             LayerName::Khronos => "VK_LAYER_KHRONOS_validation",
         }
     }
 
     pub(crate) fn manifest_file(self) -> &'static str {
         match self {
-            LayerName::Own | LayerName::Replay => "VkLayer_lavascope.json",
+            LayerName::Own | LayerName::Headless => "VkLayer_lavascope.json",
             LayerName::Khronos => "VkLayer_khronos_validation.json",
         }
     }
@@ -41,7 +41,7 @@ impl LayerName {
         match self {
             LayerName::Own => "layer",
             LayerName::Khronos => "layer-as-khronos",
-            LayerName::Replay => "layer-of-replay",
+            LayerName::Headless => "layer-headless",
         }
     }
 }
@@ -83,7 +83,7 @@ const INTRODUCTION: &str = "Finds synchronization hazards and out-of-bounds acce
 /// the settings would only cost time.
 fn manifest(name: LayerName, library: &str) -> Value {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
-    let more = (name == LayerName::Replay).then_some(SURFACES);
+    let more = (name == LayerName::Headless).then_some(SURFACES);
     let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
     json!({
         "file_format_version": "1.2.0",
@@ -123,11 +123,11 @@ pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> 
             let all: Vec<String> = [utf8(&folders[0])?.to_owned()].into_iter().chain(visible).collect();
             ("VK_LAYER_PATH", all.join(":"))
         }
-        LayerName::Own if !is_installed => {
+        LayerName::Own | LayerName::Headless if !is_installed => {
             folders.push(write_private_manifest(LayerName::Khronos)?);
             path_variable(&folders)?
         }
-        LayerName::Own | LayerName::Khronos | LayerName::Replay => path_variable(&folders)?,
+        LayerName::Own | LayerName::Khronos | LayerName::Headless => path_variable(&folders)?,
     };
     Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))])
 }
@@ -178,9 +178,9 @@ mod tests {
         let value = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
-        // Only the manifest for a replay has headless surfaces.
+        // A loader would offer the extension of this manifest to every program.
         let has = |name| manifest(name, "lib.so").to_string().contains("VK_EXT_headless_surface");
-        assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
+        assert!(has(LayerName::Headless) && !has(LayerName::Own) && !has(LayerName::Khronos));
     }
 
     #[test]

@@ -221,7 +221,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
-        command.envs(layer_manifest::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
+        command.envs(layer_manifest::variables(LayerName::Headless)?).env("LAVASCOPE_REPORT", folder.path());
     }
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");

@@ -129,7 +129,28 @@ pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> 
         }
         LayerName::Own | LayerName::Khronos | LayerName::Headless => path_variable(&folders)?,
     };
-    Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))])
+    let mut variables = vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))];
+    if name == LayerName::Headless {
+        variables.push(implicit_variable(&folders[0])?);
+    }
+    Ok(variables)
+}
+
+/// Programs ask which extensions there are before they enable one. The loader names those of drivers and of implicit
+/// layers, and not those of layers that a variable enables. So the layer is an implicit one as well, for this program.
+///
+/// All versions of the loader read this variable for implicit layers.
+fn implicit_variable(folder: &Path) -> Result<(&'static str, String)> {
+    const VARIABLE: &str = "XDG_CONFIG_DIRS";
+    /// What counts if the variable is not set.
+    const DEFAULT: &str = "/etc/xdg";
+    let place = folder.join("vulkan/implicit_layer.d");
+    let mut manifest = manifest(LayerName::Headless, &LAYER.find()?);
+    manifest["layer"]["enable_environment"] = json!({ "LAVASCOPE_UNSEEN_SURFACES": "1" });
+    manifest["layer"]["disable_environment"] = json!({ "LAVASCOPE_DISABLE": "1" });
+    LAYER.write_manifest(&place, LayerName::Headless.manifest_file(), &format!("{manifest:#}\n"))?;
+    let own = std::env::var(VARIABLE).ok().filter(|it| !it.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+    Ok((VARIABLE, format!("{}:{own}", utf8(folder)?)))
 }
 
 fn write_private_manifest(name: LayerName) -> Result<PathBuf> {

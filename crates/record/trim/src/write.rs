@@ -104,8 +104,9 @@ impl TrimPlan<'_> {
         for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first_record <= self.bounds.end) {
             let is_before = call.last_record < self.bounds.first;
             let is_kept = self.kept.is_kept[index];
-            // Host writes have a place among the calls, but are not calls.
-            let is_call = is_kept && matches!(call.kind, ScannedKind::Command(_));
+            // Host writes have a place among the calls, but are not calls. Added calls are.
+            let is_added = !is_kept && self.kept.inserted.contains_key(&index);
+            let is_call = is_added || (is_kept && matches!(call.kind, ScannedKind::Command(_)));
             summary.calls += u64::from(is_call);
             summary.calls_before += u64::from(is_call && is_before);
             for (is_frame, before, own, out) in [

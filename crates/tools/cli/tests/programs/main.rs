@@ -22,6 +22,7 @@ mod hostile;
 mod khronos_properties;
 mod known;
 mod leaks;
+mod looking;
 mod message_types;
 mod observed;
 mod own_bytes;

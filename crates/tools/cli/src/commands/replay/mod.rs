@@ -123,7 +123,7 @@ pub(crate) struct ReplayArguments {
     /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
     #[arg(long, value_name = "SEED")]
     pub(crate) chaos: Option<u64>,
-    /// How many seconds nothing may happen before the replay is given up
+    /// How many seconds nothing may happen before the replay ends with an error; waits for the device may take longer
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) patience: u64,
     /// Print JSON

@@ -133,5 +133,4 @@ mod tests {
         assert_eq!(difference(&one, &one).expect("of one size").rgba, [0, 0, 0, 255, 0, 0, 0, 255]);
         assert!(difference(&one, &Picture { width: 1, height: 2, ..one.clone() }).is_err());
     }
-
 }

@@ -67,8 +67,7 @@ pub(crate) fn special_text(structure: &str, member: &str, ty: &Ty, bits: u64) ->
 
 /// A version as one writes it.
 pub fn version_text(version: u32) -> String {
-    let [variant, major, minor, patch] =
-        [version >> 29, version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff];
+    let [variant, major, minor, patch] = [version >> 29, version >> 22 & 0x7f, version >> 12 & 0x3ff, version & 0xfff];
     match variant {
         0 => format!("{major}.{minor}.{patch}"),
         variant => format!("{major}.{minor}.{patch} of variant {variant}"),

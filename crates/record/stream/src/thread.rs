@@ -206,8 +206,7 @@ impl StreamThreads {
         // No thread has number zero, so no edge is the word zero.
         let number = list.len() as u32 + 1;
         let (producer, consumer) = chunk_queue(number, wake);
-        let shared =
-            Arc::new(ThreadShared {
+        let shared = Arc::new(ThreadShared {
             number,
             progress: ThreadProgress::new(),
             consumer: Mutex::new(Some(consumer)),

@@ -13,8 +13,8 @@ use crate::error::{ReplayError, ThreadWait, ThreadWaits};
 use crate::memory::host_allocator::callbacks;
 use crate::port::device::ReplayDevice;
 use crate::port::instance::out;
-use crate::schedule::patience::StallClock;
 use crate::replay::{Replay, lock};
+use crate::schedule::patience::StallClock;
 
 /// The objects of a device, users before what they use. Command buffers and descriptor sets are destroyed with their
 /// pools.
@@ -119,12 +119,7 @@ pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
 }
 
 /// Whether queues completed their submissions before `is_over` ended the waiting.
-fn becomes_idle(
-    replay: &Replay,
-    device: &ReplayDevice,
-    queues: &[vk::Queue],
-    is_over: impl Fn() -> bool,
-) -> bool {
+fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], is_over: impl Fn() -> bool) -> bool {
     const SLICE: u64 = 100_000_000;
     let ReplayDevice { functions, handle, .. } = device;
     queues.iter().all(|queue| {
@@ -137,8 +132,9 @@ fn becomes_idle(
         };
         // A device that is lost does nothing any more.
         if submitted == Some(vk::Result::SUCCESS) {
-            let wait =
-                || driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), SLICE));
+            let wait = || {
+                driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), SLICE))
+            };
             while wait() == Some(vk::Result::TIMEOUT) {
                 if is_over() {
                     return false;

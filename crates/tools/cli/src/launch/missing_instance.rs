@@ -20,11 +20,7 @@ const LAYER_PREFIX: &[u8] = b"VK_LAYER_";
 
 /// The line for a program that ran with these variables. `direct_driver` is a driver that it loaded without the Vulkan
 /// loader.
-pub(crate) fn explain(
-    program: &OsStr,
-    variables: &[(&'static str, String)],
-    direct_driver: Option<PathBuf>,
-) -> String {
+pub(crate) fn explain(program: &OsStr, variables: &[(&'static str, String)], direct_driver: Option<PathBuf>) -> String {
     let name = program.display();
     if let Some(driver) = direct_driver {
         return format!(

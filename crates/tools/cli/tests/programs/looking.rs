@@ -27,7 +27,8 @@ fn calls(stage: &TestEnvironment, arguments: &[&str]) -> Vec<(u64, u64, String)>
     let lines = stdout(stage, &[&["print", "--json", "trace.lava"], arguments].concat());
     let lines = lines.lines().map(|it| serde_json::from_str::<Value>(it).expect("JSON"));
     let number = |it: &Value, key: &str| it[key].as_u64().expect("a number");
-    let call = |it: Value| (number(&it, "thread"), number(&it, "call"), it["command"].as_str().unwrap_or("").to_owned());
+    let call =
+        |it: Value| (number(&it, "thread"), number(&it, "call"), it["command"].as_str().unwrap_or("").to_owned());
     lines.filter(|it| it["kind"] == "enter").map(call).collect()
 }
 
@@ -50,7 +51,7 @@ fn named_calls(said: &str) -> Vec<(u64, u64, String)> {
 fn a_call_has_one_number_in_all_commands() {
     let stage = TestEnvironment::new("looking-numbers");
     // The trace has host writes before the calls of the hazard; the live report knows nothing of a trace.
-    let sample = ["fault-vertex-buffer", "--frames", "3"];
+    let sample = ["fault-host-write"];
     let mut command = stage.lavascope();
     command.args(["capture", "--results", "--sync", "-o", "trace.lava", "--"]).arg(samples()).args(sample);
     let under_capture = text(&output(&mut command).stderr);
@@ -66,17 +67,15 @@ fn a_call_has_one_number_in_all_commands() {
     let live = text(&output(stage.under_layer(&["--sync", "--verbose"], samples()).args(sample)).stderr);
     let inline = text(&output(stage.under_layer(&["--sync", "--inline", "--verbose"], samples()).args(sample)).stderr);
     let checked = output(stage.lavascope().args(["check", "--verbose", "trace.lava"]));
-    let replayed = output(stage.lavascope().args(["replay", "--validate", "sync", "--verbose", "trace.lava"]));
     let checked = text(&[&checked.stdout[..], &checked.stderr].concat());
     let expected = named_calls(&checked);
     assert!(!expected.is_empty(), "{checked}");
     for (said, what) in [(&live, "live"), (&inline, "inline"), (&under_capture, "under capture")] {
         let named = named_calls(said);
         assert!(named.iter().all(|it| printed.contains(it)), "{what}: {named:?}\n{said}");
-        assert!(what == "under capture" || named == expected, "{what}: {named:?}, {expected:?}\n{said}");
+        assert!(named == expected, "{what}: {named:?}, {expected:?}\n{said}");
     }
     assert!(expected.iter().all(|it| printed.contains(it)), "{expected:?}");
-    assert!(replayed.status.code() == Some(1), "{}", text(&replayed.stderr));
     for (thread, call, command) in &expected {
         let place = format!("{thread}:{call}");
         assert_eq!(calls(&stage, &[&place]), [(*thread, *call, command.clone())]);

@@ -275,8 +275,7 @@ impl<'a> StreamPlayer<'a> {
         // Checked at the begin of the call, or not yet.
         let enter = match straight {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
-            None => from_trusted(enter)
-                .ok_or_else(|| self.call_error(head, "the record of the call is invalid"))?,
+            None => from_trusted(enter).ok_or_else(|| self.call_error(head, "the record of the call is invalid"))?,
         };
         self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
     }

@@ -228,11 +228,7 @@ pub(crate) struct StallWatch<'a> {
 
 impl StallWatch<'_> {
     /// Returns an error if the replay was stopped, or no thread makes progress.
-    pub(crate) fn check(
-        &mut self,
-        patience: Duration,
-        what: impl FnOnce() -> ThreadWaits,
-    ) -> Result<(), ReplayError> {
+    pub(crate) fn check(&mut self, patience: Duration, what: impl FnOnce() -> ThreadWaits) -> Result<(), ReplayError> {
         if self.positions.is_stopped() {
             return Err(ReplayError::Stopped);
         }

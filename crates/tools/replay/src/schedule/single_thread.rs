@@ -94,10 +94,7 @@ fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Resu
 }
 
 /// The call that all streams wait for.
-fn describe_deadlock(
-    replay: &Replay,
-    parts: &mut [ScheduledStream<'_, '_, '_>],
-) -> Result<ThreadWaits, ReplayError> {
+fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<ThreadWaits, ReplayError> {
     let mut waits = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
         if let Some(NextRecord { call, mut edges, .. }) = part.reader.peek()?

@@ -63,7 +63,8 @@ impl<'a> ThreadThrottle<'a> {
         if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.measured_since().is_some()) {
             self.sleep(pace.due(time))?;
         }
-        let is_paused_call = |it: &mut PausedPosition| it.position == head.call && head.kind == RecordPhase::Enter as u8;
+        let is_paused_call =
+            |it: &mut PausedPosition| it.position == head.call && head.kind == RecordPhase::Enter as u8;
         if let Some(PausedPosition { number, .. }) = self.pause.take_if(is_paused_call) {
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let is_paused = &self.replay.positions.is_paused;

@@ -92,7 +92,9 @@ impl CallFilter {
 
     /// Whether a write to memory is printed.
     pub(crate) fn accepts_write(&self, memory: ObjectId) -> bool {
-        self.commands.is_none() && self.text.is_none() && self.objects.as_ref().is_none_or(|it| it.ids.contains(&memory))
+        self.commands.is_none()
+            && self.text.is_none()
+            && self.objects.as_ref().is_none_or(|it| it.ids.contains(&memory))
     }
 
     /// The error if the trace does not have a call that was asked for. `threads` has the numbers of the first and the
@@ -117,10 +119,7 @@ pub(crate) struct FoundContents {
 impl FoundContents {
     /// With those of the other record of the call.
     pub(crate) fn with(self, other: FoundContents) -> FoundContents {
-        FoundContents {
-            has_object: self.has_object || other.has_object,
-            has_text: self.has_text || other.has_text,
-        }
+        FoundContents { has_object: self.has_object || other.has_object, has_text: self.has_text || other.has_text }
     }
 
     pub(crate) fn are_all(self) -> bool {

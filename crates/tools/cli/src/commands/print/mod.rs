@@ -7,8 +7,8 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use lavascope_record::{CheckError, HostBytes, HostWrite, ObjectNames, Record, RecordHeader, RecordPhase};
 use lavascope_record::print::print_with;
+use lavascope_record::{CheckError, HostBytes, HostWrite, ObjectNames, Record, RecordHeader, RecordPhase};
 use lavascope_trace::{PartNumbers, SeekPointKind, streams};
 use rustc_hash::FxHashSet;
 use serde_json::json;
@@ -140,7 +140,8 @@ impl CallPrinter {
         // What is new in memory belongs to the call behind it, and what was found after a wait to the wait.
         let call = head.call + u64::from(!head.is_call() && own.is_none());
         if let Some(written) = HostWrite::parse(trace_record.words) {
-            let is_wanted = self.filter.accepts_write(written.memory()) && self.filter.accepts_place(thread, call, frame);
+            let is_wanted =
+                self.filter.accepts_write(written.memory()) && self.filter.accepts_place(thread, call, frame);
             return if is_wanted { self.render_write(trace_record, call, written) } else { String::new() };
         }
         let is_plain = self.filter.commands.is_none() && !self.filter.needs_contents();
@@ -211,13 +212,7 @@ impl CallPrinter {
     }
 
     /// One record of a call.
-    fn render_call(
-        &mut self,
-        trace_record: &TraceRecord<'_>,
-        record: Record<'_>,
-        frame: u64,
-        body: &str,
-    ) -> String {
+    fn render_call(&mut self, trace_record: &TraceRecord<'_>, record: Record<'_>, frame: u64, body: &str) -> String {
         let (thread, call, seconds) = (trace_record.stream, record.call_number(), self.seconds(trace_record));
         let is_enter = record.phase() == RecordPhase::Enter;
         if self.is_json {

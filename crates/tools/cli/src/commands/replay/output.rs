@@ -126,8 +126,9 @@ impl ReplayDocument {
         let has_bytes = self.equal_bytes.unwrap_or(0) + self.different_bytes.unwrap_or(0) > 0;
         if self.equal_bytes.is_some() && !has_bytes && !is_any_frame && !self.interrupted {
             self.not_compared = Some(match has_results {
-                true => "the device wrote nothing into mapped memory here, and the trace has no presented frames"
-                    .to_owned(),
+                true => {
+                    "the device wrote nothing into mapped memory here, and the trace has no presented frames".to_owned()
+                }
                 false => "the trace has no results of the device; `capture --results` records them".to_owned(),
             });
         }

@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn frames_are_compared_with_those_that_were_presented() {
         let text = |it: &str| it.to_owned();
-        let presented = PresentedHashes(BTreeMap::from([((0, 0), text("a")), ((1, 0), text("b")), ((7, 0), text("c"))]));
+        let presented =
+            PresentedHashes(BTreeMap::from([((0, 0), text("a")), ((1, 0), text("b")), ((7, 0), text("c"))]));
         let replayed = BTreeMap::from([(0, vec![text("a")]), (1, vec![text("x")])]);
         let comparison = presented.compare(&replayed);
         assert_eq!(comparison, PresentedComparison { equal: 1, different: BTreeSet::from([1]) });

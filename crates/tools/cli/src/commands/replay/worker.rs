@@ -47,8 +47,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
         TrimRange::Frames(_) => MeasureFrom::Frame(frames),
         TrimRange::Submits(_) => MeasureFrom::Submit(cut.submits_before),
     };
-    let numbers =
-        FrameNumbering { frames: PartNumbers::of_frames(&trace), frames_before: frames, calls_before: calls };
+    let numbers = FrameNumbering { frames: PartNumbers::of_frames(&trace), frames_before: frames, calls_before: calls };
     let presented = arguments.verify.then(|| PresentedHashes::of(&trace));
     replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, presented, begin, interrupt })
 }

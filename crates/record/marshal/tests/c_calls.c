@@ -247,7 +247,7 @@ static const Enter ENTERS[] = {
         .magFilter = VK_FILTER_LINEAR, .mipLodBias = -0.5f, .maxLod = VK_LOD_CLAMP_NONE, .borderColor = VK_BORDER_COLOR_INT_CUSTOM_EXT), NULL, out),
     "pCreateInfo.VkSamplerYcbcrConversionInfo.conversion = VkSamplerYcbcrConversion#2\n"
     "pCreateInfo.VkSamplerCustomBorderColorCreateInfoEXT.customBorderColor = 0x00000001 0x00000002 0x00000003 0x000000ff\n"
-    "pCreateInfo.magFilter = VK_FILTER_LINEAR\npCreateInfo.mipLodBias = -0.5\npCreateInfo.maxLod = 1000.0\n"
+    "pCreateInfo.magFilter = VK_FILTER_LINEAR\npCreateInfo.mipLodBias = -0.5\npCreateInfo.maxLod = VK_LOD_CLAMP_NONE\n"
     "pCreateInfo.borderColor = VK_BORDER_COLOR_INT_CUSTOM_EXT\n"},
 {"vkCreateRenderPass", IMAGE(CREATE(VkRenderPassCreateInfo), H(VkDevice, 1), &S(VkRenderPassCreateInfo, RENDER_PASS_CREATE_INFO, NULL, 0,
         2, A(VkAttachmentDescription, {.format = VK_FORMAT_B8G8R8A8_UNORM}, {.format = VK_FORMAT_D16_UNORM, .stencilLoadOp = VK_ATTACHMENT_LOAD_OP_CLEAR}),
@@ -486,7 +486,7 @@ static const Enter ENTERS[] = {
     "pWaitInfo.flags = VK_SEMAPHORE_WAIT_ANY_BIT\npWaitInfo.pSemaphores[1] = VkSemaphore#2\npWaitInfo.pValues[1] = 4\ntimeout = UINT64_MAX\n"},
 {"vkUpdateDescriptorSetWithTemplate", IMAGE(VkDevice device; VkDescriptorSet set; VkDescriptorUpdateTemplate update; const void *data;, H(VkDevice, 1),
         H(VkDescriptorSet, 2), H(VkDescriptorUpdateTemplate, 3), &template_data),
-    "pData.binding 3[1] = 2 of type 1\npData.binding 4[0] = 1 of type 7\npData.binding 6[0] = 8 of type 1000138000\n"},
+    "pData.binding 3[1] = 2 of type VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER\npData.binding 4[0] = 1 of type VK_DESCRIPTOR_TYPE_STORAGE_BUFFER\npData.binding 6[0] = 8 of type VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK\n"},
 {"vkUpdateDescriptorSetWithTemplate", IMAGE(VkDevice device; VkDescriptorSet set; VkDescriptorUpdateTemplate update; const void *data;, H(VkDevice, 1),
         H(VkDescriptorSet, 2), H(VkDescriptorUpdateTemplate, 999), BAD), "descriptorUpdateTemplate = VkDescriptorUpdateTemplate#999\npData = present\n"},
 {"vkCreateDescriptorUpdateTemplate", IMAGE(CREATE(VkDescriptorUpdateTemplateCreateInfo), H(VkDevice, 1), &S(VkDescriptorUpdateTemplateCreateInfo,

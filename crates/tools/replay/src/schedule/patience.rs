@@ -37,12 +37,13 @@ impl StallClock {
     /// Whether nothing has happened for so long, and the process has hardly computed meanwhile.
     pub(crate) fn is_over(&self, patience: Duration) -> bool {
         let elapsed = self.since.elapsed();
-        if elapsed < patience {
-            return false;
-        }
-        let computed = processor_time().saturating_sub(self.processor_time);
-        computed < elapsed / 2 || elapsed >= patience.saturating_mul(BUSY_FACTOR)
+        elapsed >= patience && is_too_long(elapsed, processor_time().saturating_sub(self.processor_time), patience)
     }
+}
+
+/// Whether a time is too long for a process that has computed so much of it.
+fn is_too_long(elapsed: Duration, computed: Duration, patience: Duration) -> bool {
+    elapsed >= patience && (computed < elapsed / 2 || elapsed >= patience.saturating_mul(BUSY_FACTOR))
 }
 
 fn processor_time() -> Duration {
@@ -63,16 +64,12 @@ mod tests {
 
     #[test]
     fn a_process_that_computes_may_take_longer() {
-        let at = |since: Duration, computed: Duration| StallClock {
-            since: Instant::now() - since,
-            processor_time: processor_time().saturating_sub(computed),
-        };
         let second = Duration::from_secs(1);
-        // Other tests of this process compute as well, so only a long idle time is certain to be one.
-        let idle = StallClock { since: Instant::now() - 1000 * second, processor_time: processor_time() };
-        assert!(idle.is_over(500 * second) && !idle.is_over(2000 * second));
-        let busy = at(Duration::from_millis(20), Duration::from_millis(20));
-        assert!(!busy.is_over(Duration::from_millis(10)), "it works");
-        assert!(busy.is_over(Duration::from_micros(100)), "but not without end");
+        let is_over = |elapsed, computed| is_too_long(elapsed * second, computed * second, 20 * second);
+        assert!(!is_over(19, 0) && is_over(20, 0) && is_over(30, 14), "it waits for nothing");
+        assert!(!is_over(30, 15) && !is_over(599, 1000), "it works");
+        assert!(is_over(600, 1000), "but not without end");
+        let clock = StallClock::start();
+        assert!(!clock.is_over(1000 * second) && clock.since().elapsed() < 1000 * second);
     }
 }

@@ -65,7 +65,7 @@ impl Printer<'_> {
         let at = frame.base + u64::from(field.at);
         match field.ty {
             Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize))),
-            Ty::U8 if field.count > 1 => {
+            Ty::U8 if field.name.ends_with("UUID") || field.name.ends_with("LUID") => {
                 self.line(field.name, Hexadecimal(self.bytes_at(at, field.count as usize).to_vec()))
             }
             _ if field.count > 1 => self.array(frame, field, at),

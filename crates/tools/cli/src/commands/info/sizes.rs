@@ -125,7 +125,7 @@ impl SizeCounter {
                 self.creating.extend(params.p_create_info().map(|it| (place, it.size)));
             }
             Call::CreateShaderModule(params) => {
-                self.creating.extend(params.p_create_info().map(|it| (place, it.code_size as u64)));
+                self.creating.extend(params.p_create_info().map(|it| (place, it.code_size)));
                 return "shaders";
             }
             Call::BindBufferMemory(params) => self.bind(params.memory.0, params.buffer.0, params.memory_offset),

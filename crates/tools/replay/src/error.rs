@@ -70,7 +70,7 @@ pub(crate) enum ThreadWait {
 
 impl ThreadWaits {
     fn with_numbers(self, numbers: &CallNumbers) -> ThreadWaits {
-        let one = |it| match it {
+        let one = |wait| match wait {
             ThreadWait::Call { stream, call, other, until } => ThreadWait::Call {
                 stream,
                 call: numbers.number(stream, call),

@@ -67,8 +67,8 @@ pub(crate) struct Replay {
     /// Whether what cannot be done here was looked for.
     pub(crate) is_support_checked: bool,
     skipped: Mutex<SkippedCalls>,
-    /// Calls that began and never returned: their threads, positions and commands.
-    pub(crate) unreturned: Mutex<Vec<(u32, u64, &'static str)>>,
+    /// Calls that began and never returned.
+    pub(crate) unreturned: Mutex<Vec<UnreturnedCall>>,
     /// The time of the last submission, in ticks of the trace.
     pub(crate) last_submission: AtomicU64,
     pub(crate) ticks_per_second: u64,
@@ -87,6 +87,14 @@ pub(crate) struct Replay {
 struct SkippedCalls {
     count: u64,
     first: Option<ReplayError>,
+}
+
+/// A call that began and never returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnreturnedCall {
+    pub(crate) stream: u32,
+    pub(crate) position: u64,
+    pub(crate) command: &'static str,
 }
 
 /// The call before which the replay waits for the user.
@@ -206,9 +214,9 @@ impl Replay {
             return all;
         }
         let numbers = numbers();
-        for (stream, position, name) in &*unreturned {
+        for UnreturnedCall { stream, position, command } in &*unreturned {
             let call = numbers.number(*stream, *position);
-            all.push(format!("call {call} of thread {stream}, {name}, never returned, and was not made"));
+            all.push(format!("call {call} of thread {stream}, {command}, never returned, and was not made"));
         }
         if let Some(first) = &left_out.first {
             let (count, first) = (left_out.count, first.clone().with_numbers(&numbers));

@@ -65,10 +65,10 @@ impl CallNumbers {
         for stream in numbers.streams.values_mut() {
             stream.skipped.sort_unstable();
             let mut sum = 0_u64;
-            stream.skipped.iter_mut().for_each(|it| {
-                sum = sum.saturating_add(it.1);
-                it.1 = sum;
-            });
+            for (_, count) in &mut stream.skipped {
+                sum = sum.saturating_add(*count);
+                *count = sum;
+            }
         }
         numbers
     }

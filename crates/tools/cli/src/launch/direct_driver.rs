@@ -108,8 +108,8 @@ fn driver_names() -> Vec<String> {
 const NVIDIA_COMPILER: &str = "libnvidia-glvkspirv.so";
 
 fn vulkan_libraries(libraries: &[PathBuf], drivers: &[String]) -> VulkanLibraries {
-    let is_driver = |it: &&PathBuf| {
-        let name = file_name(it);
+    let is_driver = |library: &&PathBuf| {
+        let name = file_name(library);
         drivers.iter().any(|it| it == name)
             || (name.starts_with("libvulkan_") && name.contains(".so"))
             || name.starts_with(NVIDIA_COMPILER)

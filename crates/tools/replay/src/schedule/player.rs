@@ -12,7 +12,7 @@ use crate::call::in_place_call::{CachedOutcome, only_code};
 use crate::call::perform::{Performer, RecordedCall};
 use crate::error::ReplayError;
 use crate::memory::device_memory::WriteComparison;
-use crate::replay::{Replay, lock};
+use crate::replay::{Replay, UnreturnedCall, lock};
 use crate::schedule::progress_counter::ProgressCounter;
 use crate::schedule::throttle::ThreadThrottle;
 use crate::teardown;
@@ -89,8 +89,9 @@ impl<'a> StreamPlayer<'a> {
         self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
         for open_call in &self.open_calls {
             let head = open_call.head();
-            let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
-            lock(&self.performer.replay.unreturned).push((self.stream, head.call, name));
+            let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+            let unreturned = UnreturnedCall { stream: self.stream, position: head.call, command };
+            lock(&self.performer.replay.unreturned).push(unreturned);
         }
         self.performer.replay.positions.end(self.index);
     }

@@ -258,8 +258,9 @@ impl CallPrinter {
             return format!("{line}\n");
         }
         self.last = (0, 0);
-        let line = |it: (u64, &[u8])| {
-            format!("// new {when} call {call} of thread {thread}: {} bytes at {} of {memory}\n", it.1.len(), it.0)
+        let line = |(offset, bytes): (u64, &[u8])| {
+            let size = bytes.len();
+            format!("// new {when} call {call} of thread {thread}: {size} bytes at {offset} of {memory}\n")
         };
         written.runs().map(line).collect()
     }

@@ -225,9 +225,9 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
     let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
     let numbers = how.numbers.frames.clone();
     let (similarity, tolerance) = (arguments.similarity, arguments.tolerance);
-    let accepts = move |it: &Comparison| match similarity {
-        Some(least) => it.similarity >= least,
-        None => it.difference <= tolerance,
+    let accepts = move |comparison: &Comparison| match similarity {
+        Some(least) => comparison.similarity >= least,
+        None => comparison.difference <= tolerance,
     };
     let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some() || how.presented.is_some();
     let to_trace = numbers.clone();

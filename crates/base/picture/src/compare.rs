@@ -38,6 +38,20 @@ pub fn compare(one: &Picture, other: &Picture) -> Result<Comparison, SizeMismatc
     Ok(Comparison { difference, similarity: if difference == 0 { 1.0 } else { similarity(one, other) } })
 }
 
+/// How far each channel of each pixel is off, brightened so that the worst one is white; opaque.
+pub fn difference(one: &Picture, other: &Picture) -> Result<Picture, SizeMismatch> {
+    let worst = u32::from(compare(one, other)?.difference).max(1);
+    let brightened = |it: (&u8, &u8)| (u32::from(it.0.abs_diff(*it.1)) * 255 / worst) as u8;
+    let mut rgba: Vec<u8> = one.rgba.iter().zip(&other.rgba).map(brightened).collect();
+    // A difference of alpha alone would be invisible.
+    for pixel in rgba.chunks_exact_mut(4) {
+        let alpha = pixel[3];
+        pixel[..3].iter_mut().for_each(|it| *it = (*it).max(alpha));
+        pixel[3] = 255;
+    }
+    Ok(Picture { width: one.width, height: one.height, rgba })
+}
+
 /// Edges of the squares that are compared, in pixels.
 const SQUARE: u32 = 8;
 
@@ -107,5 +121,16 @@ mod tests {
         assert_ne!(hash(&whole), hash(&disk(25, 201)));
         let cut = Picture { height: 39, rgba: whole.rgba[..39 * 50 * 4].to_vec(), ..whole.clone() };
         assert!(compare(&whole, &cut).is_err());
+    }
+
+    #[test]
+    fn a_difference_shows_where_pictures_differ() {
+        let picture = |rgba: [u8; 8]| Picture { width: 2, height: 1, rgba: rgba.to_vec() };
+        let one = picture([10, 20, 30, 255, 0, 0, 0, 255]);
+        let other = picture([10, 25, 20, 255, 0, 0, 0, 254]);
+        let shown = difference(&one, &other).expect("of one size");
+        assert_eq!(shown.rgba, [0, 127, 255, 255, 25, 25, 25, 255]);
+        assert_eq!(difference(&one, &one).expect("of one size").rgba, [0, 0, 0, 255, 0, 0, 0, 255]);
+        assert!(difference(&one, &Picture { width: 1, height: 2, ..one.clone() }).is_err());
     }
 }

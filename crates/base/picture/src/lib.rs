@@ -13,7 +13,7 @@ mod copy;
 mod file;
 mod texel_format;
 
-pub use compare::{Comparison, SizeMismatch, compare, hash};
+pub use compare::{Comparison, SizeMismatch, compare, difference, hash};
 pub use copy::{copy_region, layout_barrier};
 pub use file::{PictureError, file_name, parse_file_name, read, write};
 pub use texel_format::TexelFormat;

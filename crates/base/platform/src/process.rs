@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 
 use crate::system;
@@ -74,6 +75,16 @@ impl SignalRelay {
 /// Whether a process still runs, as far as the system reports.
 pub fn is_running(process: u32) -> bool {
     system::process::is_running(process)
+}
+
+/// A process and all that came from it, as far as they run.
+pub fn with_descendants(process: u32) -> Vec<u32> {
+    system::process::with_descendants(process)
+}
+
+/// The files that a process has mapped to run, each once; none if the process does not let us see them.
+pub fn mapped_libraries(process: u32) -> Vec<PathBuf> {
+    system::process::mapped_libraries(process)
 }
 
 /// Whether a program could not be started because the system does not know how to run such a file.

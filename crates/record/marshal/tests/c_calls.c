@@ -186,7 +186,7 @@ static const Enter ENTERS[] = {
     "pCreateInfo.VkValidationFeaturesEXT.pEnabledValidationFeatures = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT\n"
     "pCreateInfo.VkValidationFeaturesEXT.pDisabledValidationFeatures = []\n"
     "pCreateInfo.pApplicationInfo.pApplicationName = \"app \\\"x\\\"\"\npCreateInfo.pApplicationInfo.pEngineName = null\n"
-    "pCreateInfo.pApplicationInfo.apiVersion = 4206592\n"
+    "pCreateInfo.pApplicationInfo.apiVersion = 1.3.0\n"
     "pCreateInfo.ppEnabledLayerNames[0] = \"VK_LAYER_one\"\npCreateInfo.ppEnabledLayerNames[1] = \"VK_LAYER_two\"\n"
     "pCreateInfo.ppEnabledExtensionNames = \"VK_KHR_surface\"\npAllocator = present\npInstance = present\n"},
 {"vkCreateDevice", IMAGE(VkPhysicalDevice physical; const VkDeviceCreateInfo *info; Allocator allocator; VkDevice *device;,
@@ -240,14 +240,14 @@ static const Enter ENTERS[] = {
         {VK_IMAGE_ASPECT_DEPTH_BIT | VK_IMAGE_ASPECT_STENCIL_BIT, 1, 2, 3, VK_REMAINING_ARRAY_LAYERS}), NULL, out),
     "pCreateInfo.image = VkImage#33\npCreateInfo.viewType = VK_IMAGE_VIEW_TYPE_CUBE\npCreateInfo.components.g = VK_COMPONENT_SWIZZLE_ONE\n"
     "pCreateInfo.subresourceRange.aspectMask = VK_IMAGE_ASPECT_DEPTH_BIT | VK_IMAGE_ASPECT_STENCIL_BIT\n"
-    "pCreateInfo.subresourceRange.layerCount = 4294967295\npView = present\n"},
+    "pCreateInfo.subresourceRange.layerCount = VK_REMAINING_ARRAY_LAYERS\npView = present\n"},
 {"vkCreateSampler", IMAGE(CREATE(VkSamplerCreateInfo), H(VkDevice, 1), &S(VkSamplerCreateInfo, SAMPLER_CREATE_INFO,
         &S(VkSamplerYcbcrConversionInfo, SAMPLER_YCBCR_CONVERSION_INFO, &S(VkSamplerCustomBorderColorCreateInfoEXT,
             SAMPLER_CUSTOM_BORDER_COLOR_CREATE_INFO_EXT, NULL, {.uint32 = {1, 2, 3, 0xff}}, VK_FORMAT_R8_UINT), H(VkSamplerYcbcrConversion, 2)),
         .magFilter = VK_FILTER_LINEAR, .mipLodBias = -0.5f, .maxLod = VK_LOD_CLAMP_NONE, .borderColor = VK_BORDER_COLOR_INT_CUSTOM_EXT), NULL, out),
     "pCreateInfo.VkSamplerYcbcrConversionInfo.conversion = VkSamplerYcbcrConversion#2\n"
     "pCreateInfo.VkSamplerCustomBorderColorCreateInfoEXT.customBorderColor = 0x00000001 0x00000002 0x00000003 0x000000ff\n"
-    "pCreateInfo.magFilter = VK_FILTER_LINEAR\npCreateInfo.mipLodBias = -0.5\npCreateInfo.maxLod = 1000.0\n"
+    "pCreateInfo.magFilter = VK_FILTER_LINEAR\npCreateInfo.mipLodBias = -0.5\npCreateInfo.maxLod = VK_LOD_CLAMP_NONE\n"
     "pCreateInfo.borderColor = VK_BORDER_COLOR_INT_CUSTOM_EXT\n"},
 {"vkCreateRenderPass", IMAGE(CREATE(VkRenderPassCreateInfo), H(VkDevice, 1), &S(VkRenderPassCreateInfo, RENDER_PASS_CREATE_INFO, NULL, 0,
         2, A(VkAttachmentDescription, {.format = VK_FORMAT_B8G8R8A8_UNORM}, {.format = VK_FORMAT_D16_UNORM, .stencilLoadOp = VK_ATTACHMENT_LOAD_OP_CLEAR}),
@@ -257,7 +257,7 @@ static const Enter ENTERS[] = {
         1, A(VkSubpassDependency, {VK_SUBPASS_EXTERNAL, 0, .dstAccessMask = VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT})), NULL, out),
     "pCreateInfo.pAttachments[1].stencilLoadOp = VK_ATTACHMENT_LOAD_OP_CLEAR\npCreateInfo.pSubpasses.pColorAttachments.layout = VK_IMAGE_LAYOUT_GENERAL\n"
     "pCreateInfo.pSubpasses.pResolveAttachments = null\npCreateInfo.pSubpasses.pDepthStencilAttachment.attachment = 1\n"
-    "pCreateInfo.pSubpasses.pPreserveAttachments[1] = 9\npCreateInfo.pDependencies.srcSubpass = 4294967295\n"
+    "pCreateInfo.pSubpasses.pPreserveAttachments[1] = 9\npCreateInfo.pDependencies.srcSubpass = VK_SUBPASS_EXTERNAL\n"
     "pCreateInfo.pDependencies.dstAccessMask = VK_ACCESS_COLOR_ATTACHMENT_WRITE_BIT\n"},
 {"vkCreateRenderPass2", IMAGE(CREATE(VkRenderPassCreateInfo2), H(VkDevice, 1), &S(VkRenderPassCreateInfo2, RENDER_PASS_CREATE_INFO_2,
         .attachmentCount = 1, .pAttachments = &S(VkAttachmentDescription2, ATTACHMENT_DESCRIPTION_2, .samples = VK_SAMPLE_COUNT_4_BIT),
@@ -345,7 +345,7 @@ static const Enter ENTERS[] = {
     "pDescriptorWrites[1].pImageInfo.imageView = VkImageView#2\npDescriptorWrites[2].pImageInfo.imageView = VkImageView#3\n"
     "pDescriptorWrites[3].pImageInfo.imageLayout = VK_IMAGE_LAYOUT_SHADER_READ_ONLY_OPTIMAL\npDescriptorWrites[4].pTexelBufferView = VkBufferView#8\n"
     "pDescriptorWrites[4].pImageInfo = null\npDescriptorWrites[5].pTexelBufferView = VkBufferView#8\npDescriptorWrites[6].pBufferInfo.buffer = VkBuffer#9\n"
-    "pDescriptorWrites[7].pBufferInfo.offset = 256\npDescriptorWrites[8].pBufferInfo.range = 18446744073709551615\npDescriptorWrites[9].pBufferInfo.buffer = VkBuffer#9\n"
+    "pDescriptorWrites[7].pBufferInfo.offset = 256\npDescriptorWrites[8].pBufferInfo.range = VK_WHOLE_SIZE\npDescriptorWrites[9].pBufferInfo.buffer = VkBuffer#9\n"
     "pDescriptorWrites[9].pImageInfo = null\npDescriptorWrites[10].pImageInfo.imageView = VkImageView#3\n"
     "pDescriptorWrites[11].VkWriteDescriptorSetInlineUniformBlock.pData = 12 bytes\npDescriptorWrites[11].pBufferInfo = null\n"
     "pDescriptorWrites[12].VkWriteDescriptorSetAccelerationStructureKHR.pAccelerationStructures = VkAccelerationStructureKHR#3\n"
@@ -452,7 +452,7 @@ static const Enter ENTERS[] = {
             V(RAY_TRACING_SHADER_GROUP_CREATE_INFO_KHR, .type = 2, .anyHitShader = VK_SHADER_UNUSED_KHR)),
         .maxPipelineRayRecursionDepth = 2, .pLibraryInfo = &S(VkPipelineLibraryCreateInfoKHR, PIPELINE_LIBRARY_CREATE_INFO_KHR, NULL, 1, A(VkPipeline, H(VkPipeline, 3))),
         .pLibraryInterface = &S(VkRayTracingPipelineInterfaceCreateInfoKHR, RAY_TRACING_PIPELINE_INTERFACE_CREATE_INFO_KHR, NULL, 32)), NULL, out),
-    "pCreateInfos.pGroups[0].generalShader = 3\npCreateInfos.pGroups[1].anyHitShader = 4294967295\npCreateInfos.pLibraryInfo.pLibraries = VkPipeline#3\n"
+    "pCreateInfos.pGroups[0].generalShader = 3\npCreateInfos.pGroups[1].anyHitShader = VK_SHADER_UNUSED_KHR\npCreateInfos.pLibraryInfo.pLibraries = VkPipeline#3\n"
     "pCreateInfos.pGroups[1].type = VK_RAY_TRACING_SHADER_GROUP_TYPE_PROCEDURAL_HIT_GROUP_KHR\npCreateInfos.pLibraryInterface.maxPipelineRayPayloadSize = 32\n"},
 {"vkQueueSubmit", IMAGE(VkQueue queue; uint32_t count; const VkSubmitInfo *submits; VkFence fence;, H(VkQueue, 1), 1, &S(VkSubmitInfo, SUBMIT_INFO,
         &S(VkTimelineSemaphoreSubmitInfo, TIMELINE_SEMAPHORE_SUBMIT_INFO, NULL, 1, A(uint64_t, 41), 2, A(uint64_t, 42, 1ull << 63)), 1, A(VkSemaphore, H(VkSemaphore, 1)),
@@ -483,10 +483,10 @@ static const Enter ENTERS[] = {
     "pTagInfo.objectType = VK_DEBUG_REPORT_OBJECT_TYPE_SURFACE_KHR_EXT\npTagInfo.object = VkSurfaceKHR#2\npTagInfo.tagName = 12\npTagInfo.pTag = 5 bytes\n"},
 {"vkWaitSemaphores", IMAGE(VkDevice device; const VkSemaphoreWaitInfo *info; uint64_t timeout;, H(VkDevice, 1), &S(VkSemaphoreWaitInfo, SEMAPHORE_WAIT_INFO, NULL,
         VK_SEMAPHORE_WAIT_ANY_BIT, 2, A(VkSemaphore, H(VkSemaphore, 1), H(VkSemaphore, 2)), A(uint64_t, 3, 4)), UINT64_MAX),
-    "pWaitInfo.flags = VK_SEMAPHORE_WAIT_ANY_BIT\npWaitInfo.pSemaphores[1] = VkSemaphore#2\npWaitInfo.pValues[1] = 4\ntimeout = 18446744073709551615\n"},
+    "pWaitInfo.flags = VK_SEMAPHORE_WAIT_ANY_BIT\npWaitInfo.pSemaphores[1] = VkSemaphore#2\npWaitInfo.pValues[1] = 4\ntimeout = UINT64_MAX\n"},
 {"vkUpdateDescriptorSetWithTemplate", IMAGE(VkDevice device; VkDescriptorSet set; VkDescriptorUpdateTemplate update; const void *data;, H(VkDevice, 1),
         H(VkDescriptorSet, 2), H(VkDescriptorUpdateTemplate, 3), &template_data),
-    "pData.binding 3[1] = 2 of type 1\npData.binding 4[0] = 1 of type 7\npData.binding 6[0] = 8 of type 1000138000\n"},
+    "pData.binding 3[1] = 2 of type VK_DESCRIPTOR_TYPE_COMBINED_IMAGE_SAMPLER\npData.binding 4[0] = 1 of type VK_DESCRIPTOR_TYPE_STORAGE_BUFFER\npData.binding 6[0] = 8 of type VK_DESCRIPTOR_TYPE_INLINE_UNIFORM_BLOCK\n"},
 {"vkUpdateDescriptorSetWithTemplate", IMAGE(VkDevice device; VkDescriptorSet set; VkDescriptorUpdateTemplate update; const void *data;, H(VkDevice, 1),
         H(VkDescriptorSet, 2), H(VkDescriptorUpdateTemplate, 999), BAD), "descriptorUpdateTemplate = VkDescriptorUpdateTemplate#999\npData = present\n"},
 {"vkCreateDescriptorUpdateTemplate", IMAGE(CREATE(VkDescriptorUpdateTemplateCreateInfo), H(VkDevice, 1), &S(VkDescriptorUpdateTemplateCreateInfo,
@@ -509,7 +509,7 @@ static const Enter ENTERS[] = {
         PHYSICAL_DEVICE_PROPERTIES_2, &S(VkPhysicalDeviceVulkan12Properties, PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES, .driverID = 77, .driverName = "garbage"),
         .properties = {.apiVersion = 99, .deviceName = "garbage"})),
     "pProperties.VkPhysicalDeviceVulkan12Properties.driverName = \"\"\npProperties.VkPhysicalDeviceVulkan12Properties.driverID = 0\n"
-    "pProperties.properties.apiVersion = 0\npProperties.properties.deviceName = \"\"\n"},
+    "pProperties.properties.apiVersion = 0.0.0\npProperties.properties.deviceName = \"\"\n"},
 {"vkGetPhysicalDeviceQueueFamilyProperties2", IMAGE(VkPhysicalDevice device; uint32_t *count; VkQueueFamilyProperties2 *properties;, H(VkPhysicalDevice, 1), A(uint32_t, 2),
         A(VkQueueFamilyProperties2, V(QUEUE_FAMILY_PROPERTIES_2), V(QUEUE_FAMILY_PROPERTIES_2,
             &S(VkQueueFamilyGlobalPriorityPropertiesKHR, QUEUE_FAMILY_GLOBAL_PRIORITY_PROPERTIES_KHR, NULL, 5)))),
@@ -663,7 +663,7 @@ static Leave LEAVES[] = {
 {"vkGetPhysicalDeviceProperties2", IMAGE(VkPhysicalDevice device; void *properties;, H(VkPhysicalDevice, 1), &filled), 0,
     "pProperties.VkPhysicalDeviceVulkan12Properties.driverName = \"driver\"\npProperties.VkPhysicalDeviceVulkan12Properties.conformanceVersion.patch = 4\n"
     "pProperties.properties.deviceName = \"a device\"\npProperties.properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_CPU\npProperties.properties.limits.nonCoherentAtomSize = 64\n"
-    "pProperties.properties.pipelineCacheUUID[1] = 2\n"},
+    "pProperties.properties.pipelineCacheUUID = 01020000000000000000000000000000\n"},
 {"vkAcquireNextImageKHR", &(Acquire){H(VkDevice, 1), H(VkSwapchainKHR, 2), 0, H(VkSemaphore, 1), VK_NULL_HANDLE, BAD}, VK_TIMEOUT, "result = VK_TIMEOUT\npImageIndex = null\n"},
 {"vkAcquireNextImageKHR", &(Acquire){H(VkDevice, 1), H(VkSwapchainKHR, 2), 0, H(VkSemaphore, 1), VK_NULL_HANDLE, A(uint32_t, 2)}, VK_SUBOPTIMAL_KHR, "result = VK_SUBOPTIMAL_KHR\npImageIndex = 2\n"},
 {"vkQueuePresentKHR", QUEUE_PRESENT(A(VkResult, VK_SUCCESS, VK_SUBOPTIMAL_KHR)), VK_SUBOPTIMAL_KHR,

@@ -11,7 +11,10 @@
 //! bytes    of all runs, one behind the other, and zeros up to a whole word
 //! ```
 //!
-//! It has a call number of its own, so that records of other threads can come after it.
+//! It has a position of its own in the stream, so that records of other threads can come after it.
+//!
+//! A capture of results also looks for changes after waits. In such a record the field of omissions is
+//! [`FOUND_AFTER_WAIT`]: the device may have written the bytes.
 
 use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
 
@@ -19,6 +22,8 @@ use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
 use crate::host_bytes;
 
 const HEAD_WORDS: usize = HEADER_SIZE / 8;
+/// In the field of omissions: the bytes were found after a wait for the device.
+pub const FOUND_AFTER_WAIT: u8 = 1;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
@@ -26,6 +31,7 @@ const FIRST_RUN: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostWrite<'a> {
     memory: ObjectId,
+    is_after_wait: bool,
     first: u64,
     runs: &'a [u64],
     bytes: &'a [u8],
@@ -54,12 +60,19 @@ impl<'a> HostWrite<'a> {
             is_next
         });
         let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
-        (is_whole && padding.iter().all(|it| *it == 0)).then_some(HostWrite { memory, first, runs, bytes })
+        let is_after_wait = head.omissions == FOUND_AFTER_WAIT;
+        let is_right = is_whole && padding.iter().all(|it| *it == 0);
+        is_right.then_some(HostWrite { memory, is_after_wait, first, runs, bytes })
     }
 
     /// The memory that was written.
     pub fn memory(self) -> ObjectId {
         self.memory
+    }
+
+    /// Whether it was found after a wait for the device, so that the device may have written it.
+    pub fn is_after_wait(self) -> bool {
+        self.is_after_wait
     }
 
     /// Number of bytes that were written.
@@ -93,6 +106,7 @@ impl<'a> HostWrite<'a> {
 /// Builds such an entry.
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
+    is_after_wait: bool,
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -103,6 +117,11 @@ impl HostWriteBuilder {
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
+    }
+
+    /// From now on, entries are found after a wait for the device, or are not.
+    pub fn set_after_wait(&mut self, is_after_wait: bool) {
+        self.is_after_wait = is_after_wait;
     }
 
     /// Appends a run, after those before it.
@@ -123,7 +142,7 @@ impl HostWriteBuilder {
             body_words,
             command: 0,
             kind: beside::HOST_WRITE,
-            omissions: 0,
+            omissions: if self.is_after_wait { FOUND_AFTER_WAIT } else { 0 },
             call,
             order_edge_count: edge_count,
         };

@@ -5,12 +5,13 @@
 use std::fmt::{self, Write};
 
 use lavascope_abi::desc::{EnumDesc, Field, Fixup, Layout, Pointee, Pointer, Ty};
-use lavascope_abi::{ObjectId, Ptr, structure_by_type};
+use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, ObjectId, Ptr, structure_by_type};
 
 use crate::encoding::{HEADER_SIZE, Record, RecordPhase};
 use crate::memory::{ReadableMemory, RecordMemory};
 use crate::object_names::ObjectNames;
 use crate::rules;
+use crate::special_values::special_text;
 use crate::template;
 use crate::walk::{CHAIN_MAX, StructFrame};
 
@@ -64,6 +65,9 @@ impl Printer<'_> {
         let at = frame.base + u64::from(field.at);
         match field.ty {
             Ty::Char if field.count > 1 => self.line(field.name, Quoted(self.text_at(at, field.count as usize))),
+            Ty::U8 if field.name.ends_with("UUID") || field.name.ends_with("LUID") => {
+                self.line(field.name, Hexadecimal(self.bytes_at(at, field.count as usize).to_vec()))
+            }
             _ if field.count > 1 => self.array(frame, field, at),
             _ => self.field(frame, field.name, field, at),
         }
@@ -84,7 +88,7 @@ impl Printer<'_> {
             Ty::Chain => self.chain(frame, at),
             Ty::Pointer(pointer) => self.pointer(frame, name, pointer, at, 0),
             _ => {
-                let value = self.scalar(&field.ty, at);
+                let value = self.value((frame.layout.name, field.name), &field.ty, at);
                 self.line(name, value)
             }
         }
@@ -183,6 +187,7 @@ impl Printer<'_> {
         count: u64,
     ) -> fmt::Result {
         let size = crate::check::target_size(target);
+        let place = (frame.layout.name, name);
         if let Pointee::Values(Ty::U8) = target {
             return self.line(name, format_args!("{count} bytes"));
         }
@@ -199,7 +204,7 @@ impl Printer<'_> {
                 }
                 Pointee::Pointer(inner) => self.pointer(frame, &name, inner, at, index)?,
                 Pointee::Values(ty) => {
-                    let value = self.scalar(ty, at);
+                    let value = self.value(place, ty, at);
                     self.line(&name, value)?;
                 }
                 Pointee::Opaque | Pointee::Text | Pointee::Blob(_) | Pointee::Template | Pointee::AnyStruct => {
@@ -218,12 +223,19 @@ impl Printer<'_> {
                 let base = at + 8 + index * template::ENTRY_SIZE;
                 let words = [0, 8, 16, 24].map(|word| printer.memory.read(base + word, 8).unwrap_or(0));
                 let entry = template::entry_from(words);
+                let ty = enum_text(&DESCRIPTOR_TYPE_ENUM, entry.descriptor_type.0.into());
                 printer.line(
                     &format!("binding {}[{}]", entry.dst_binding, entry.dst_array_element),
-                    format_args!("{} of type {}", entry.descriptor_count, entry.descriptor_type.0),
+                    format_args!("{} of type {ty}", entry.descriptor_count),
                 )
             })
         })
+    }
+
+    /// A value of a member of a structure, by its name if it has one.
+    fn value(&self, (structure, member): (&str, &str), ty: &Ty, at: u64) -> String {
+        let bits = self.memory.read(at, ty.size() as u8).unwrap_or(0);
+        special_text(structure, member, ty, bits).unwrap_or_else(|| self.scalar(ty, at))
     }
 
     fn scalar(&self, ty: &Ty, at: u64) -> String {
@@ -260,8 +272,12 @@ impl Printer<'_> {
         }
     }
 
+    fn bytes_at(&self, at: u64, size: usize) -> &[u8] {
+        self.memory.body.get(at as usize..at as usize + size).unwrap_or_default()
+    }
+
     fn text_at(&self, at: u64, size_max: usize) -> String {
-        let bytes = self.memory.body.get(at as usize..at as usize + size_max).unwrap_or_default();
+        let bytes = self.bytes_at(at, size_max);
         let end = bytes.iter().position(|it| *it == 0).unwrap_or(bytes.len());
         String::from_utf8_lossy(&bytes[..end]).into_owned()
     }
@@ -273,6 +289,15 @@ struct Quoted(String);
 impl fmt::Display for Quoted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.0)
+    }
+}
+
+/// Bytes of an identifier.
+struct Hexadecimal(Vec<u8>);
+
+impl fmt::Display for Hexadecimal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|it| write!(f, "{it:02x}"))
     }
 }
 

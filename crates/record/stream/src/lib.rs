@@ -46,5 +46,5 @@ pub use chunk_queue::{Consumer, Producer, StreamControl, WORDS_PER_CHUNK, chunk_
 pub use chunk_storage::{ChunkSpace, ChunkStorage};
 pub use merge::{Merger, OrderedRecord};
 pub use object_table::{ObjectParent, ObjectReaders, ObjectSlot, ObjectTable, SyncDomain};
-pub use thread::{StreamThread, StreamThreads, ThreadShared};
+pub use thread::{BesideCalls, StreamThread, StreamThreads, ThreadShared};
 pub use time::{TIME_MASK, ticks, ticks_per_second};

@@ -1,5 +1,6 @@
 //! The threads of the application: how far each has come, and after what its next record must come.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_record::encoding::{CALL_MAX, OrderEdge};
@@ -12,6 +13,34 @@ pub struct ThreadShared {
     number: u32,
     progress: ThreadProgress,
     consumer: Mutex<Option<Consumer>>,
+    beside: Mutex<BesideCalls>,
+}
+
+/// The newest records of a thread that stand beside calls: host writes, which have positions like calls and are none.
+#[derive(Debug, Default)]
+pub struct BesideCalls {
+    count: u64,
+    newest: VecDeque<u64>,
+}
+
+impl BesideCalls {
+    /// Messages name calls that have not returned, or not long ago.
+    const NEWEST_MAX: usize = 1024;
+
+    /// Adds a record, behind those before it.
+    pub fn add(&mut self, position: u64) {
+        if self.newest.len() == BesideCalls::NEWEST_MAX {
+            self.newest.pop_front();
+        }
+        self.newest.push_back(position);
+        self.count += 1;
+    }
+
+    /// The number of a call in messages, of its position in the stream.
+    pub fn call_number(&self, position: u64) -> u64 {
+        let later = self.newest.iter().rev().take_while(|it| **it > position).count() as u64;
+        position.saturating_sub(self.count - later)
+    }
 }
 
 impl ThreadShared {
@@ -50,6 +79,13 @@ impl StreamThread {
         self.producer.begin();
         debug_assert!(self.calls <= CALL_MAX, "a thread makes fewer calls than this in any run");
         self.calls
+    }
+
+    /// Begins a record that stands beside calls, and returns its position among them.
+    pub fn begin_beside(&mut self) -> u64 {
+        let position = self.begin();
+        lock(&self.shared.beside).add(position);
+        position
     }
 
     /// Orders the record that is being made after an edge of an object; zero stands for none.
@@ -173,8 +209,12 @@ impl StreamThreads {
         // No thread has number zero, so no edge is the word zero.
         let number = list.len() as u32 + 1;
         let (producer, consumer) = chunk_queue(number, control);
-        let shared =
-            Arc::new(ThreadShared { number, progress: ThreadProgress::new(), consumer: Mutex::new(Some(consumer)) });
+        let shared = Arc::new(ThreadShared {
+            number,
+            progress: ThreadProgress::new(),
+            consumer: Mutex::new(Some(consumer)),
+            beside: Mutex::default(),
+        });
         list.push(Arc::clone(&shared));
         StreamThread {
             number: shared.number,
@@ -204,6 +244,13 @@ impl StreamThreads {
         let list = lock(&self.list);
         let thread = list.get((call.thread as usize).wrapping_sub(1));
         thread.is_some_and(|it| it.progress.position() < call.call)
+    }
+
+    /// The number of a call in messages: records beside calls do not count.
+    pub fn call_number(&self, call: OrderEdge) -> u64 {
+        let list = lock(&self.list);
+        let thread = list.get((call.thread as usize).wrapping_sub(1));
+        thread.map_or(call.call, |it| lock(&it.beside).call_number(call.call))
     }
 
     /// The threads that were registered after the first `known` ones.
@@ -298,6 +345,20 @@ mod tests {
         a.complete(outer);
         assert!(!threads.is_in_call(a.edge_to(inner)) && !threads.is_in_call(a.edge_to(outer)));
         assert!(!threads.is_in_call(OrderEdge { thread: 9, call: 1 }), "nobody has this number");
+    }
+
+    #[test]
+    fn records_beside_calls_have_positions_and_no_numbers() {
+        let (threads, mut a, _b) = two();
+        let first = a.begin();
+        let beside = a.begin_beside();
+        let second = a.begin();
+        assert_eq!((first, beside, second), (1, 2, 3));
+        assert_eq!([first, second].map(|it| threads.call_number(a.edge_to(it))), [1, 2]);
+        (0..2 * BesideCalls::NEWEST_MAX).for_each(|_| _ = a.begin_beside());
+        let third = a.begin();
+        assert_eq!(threads.call_number(a.edge_to(third)), 3);
+        assert_eq!(threads.call_number(OrderEdge { thread: 9, call: 4 }), 4, "nobody has this number");
     }
 
     #[test]

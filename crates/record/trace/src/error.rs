@@ -1,5 +1,7 @@
 //! Errors in traces, with their positions.
 
+use crate::read::call_numbers::CallNumbers;
+
 /// Why a file, or a part of it, cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TraceError {
@@ -19,6 +21,19 @@ pub enum TraceError {
     MissingContent { stream: u32, call: u64, hash: u128 },
     #[error("the calls of streams wait for each other: stream {stream} stops before call {call}")]
     Order { stream: u32, call: u64 },
+}
+
+impl TraceError {
+    /// With the number of a call in place of its position.
+    pub fn with_numbers(self, numbers: &CallNumbers) -> TraceError {
+        match self {
+            TraceError::MissingContent { stream, call, hash } => {
+                TraceError::MissingContent { stream, call: numbers.number(stream, call), hash }
+            }
+            TraceError::Order { stream, call } => TraceError::Order { stream, call: numbers.number(stream, call) },
+            other => other,
+        }
+    }
 }
 
 /// Damage and its extent. The rest of the file was read.

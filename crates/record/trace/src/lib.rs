@@ -22,6 +22,7 @@ pub use error::{Damage, TraceError};
 pub use format::block::{BLOCK_MAX, BlockKind, Codec, TraceHeader, VERSION, is_trace};
 pub use format::content::{ContentHash, PIECE_MAX};
 pub use format::index::{SeekPoint, SeekPointKind};
+pub use read::call_numbers::{CallNumbers, CallSearch, PartNumbers, SkippedRecords, find_call, streams};
 pub use read::merge::{MergedReader, MergedRecord};
 pub use read::source::ReadAt;
 pub use read::stream_reader::{BlockFeed, NextRecord, RecordMut, StreamBlock, StreamBlocks, StreamReader};

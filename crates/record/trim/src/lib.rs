@@ -27,7 +27,7 @@ mod write;
 use std::io::{self, Write};
 use std::ops::Range;
 
-use lavascope_trace::{Tail, Trace, TraceError};
+use lavascope_trace::{PartNumbers, Tail, Trace, TraceError};
 
 use scan::Scan;
 
@@ -38,6 +38,16 @@ pub enum TrimRange {
     Frames(Range<u64>),
     /// From the end of the submission before to the beginning of the one behind.
     Submits(Range<u64>),
+}
+
+impl TrimRange {
+    /// The same part of a trace that is a part itself, in which frames and submissions keep their numbers.
+    fn indices(&self, trace: &Trace<'_>) -> TrimRange {
+        match self {
+            TrimRange::Frames(range) => TrimRange::Frames(PartNumbers::of_frames(trace).indices(range)),
+            TrimRange::Submits(range) => TrimRange::Submits(PartNumbers::of_submits(trace).indices(range)),
+        }
+    }
 }
 
 /// The result of a trim.
@@ -78,7 +88,7 @@ pub fn trim(
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<TrimSummary, TrimError> {
     let scan = Scan::of(trace, tail, &mut |done, all| watch(done, 2 * all))?;
-    let bounds = scan.bounds(part)?;
+    let bounds = scan.bounds(&part.indices(trace))?;
     let left_out = skipped_spans::find_skipped_spans(&scan, bounds);
     let kept = kept_calls::decide(&scan, bounds, &left_out.spans);
     let plan = write::TrimPlan { scan: &scan, bounds, spans: &left_out, kept: &kept, part };

@@ -6,14 +6,15 @@ use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_record::encoding::{HEADER_SIZE, OrderEdge, RecordHeader, RecordPhase};
 use lavascope_trace::{
-    BlockWriter, Codec, MergedReader, MergedRecord, RawBlock, StreamRecord, Tail, Trace, TraceHeader, TraceRecorder,
+    BlockWriter, Codec, MergedReader, MergedRecord, PartNumbers, RawBlock, SkippedRecords, StreamRecord, Tail, Trace,
+    TraceHeader, TraceRecorder,
 };
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
 use crate::kept_calls::{InsertedCall, KeptCalls};
 use crate::order_edges::OrderEdges;
-use crate::scan::{PartBounds, Scan, ScannedKind};
+use crate::scan::{PartBounds, Scan, ScannedCall, ScannedKind};
 use crate::skipped_spans::SkippedSpans;
 use crate::{PROGRESS_INTERVAL, TrimError, TrimRange, TrimSummary};
 
@@ -48,7 +49,12 @@ pub(crate) fn write(
     for facts in trace.metadata().into_iter().filter(|it| it["wanted"].is_null()) {
         writer.write(RawBlock::metadata(&facts).compress(Codec::Zstd))?;
     }
-    writer.write(RawBlock::metadata(&plan.metadata(&summary)).compress(Codec::Zstd))?;
+    for facts in plan.skipped_records().metadata() {
+        writer.write(RawBlock::metadata(&facts).compress(Codec::Zstd))?;
+    }
+    let kept = [(true, PartNumbers::of_frames(trace)), (false, PartNumbers::of_submits(trace))];
+    let [frames, submits] = kept.map(|(is_frame, before)| plan.kept_numbers(is_frame, &before));
+    writer.write(RawBlock::metadata(&plan.metadata(&summary, [frames, submits])).compress(Codec::Zstd))?;
     let mut output = TrimOutput {
         writer,
         recorder: TraceRecorder::default(),
@@ -98,8 +104,9 @@ impl TrimPlan<'_> {
         for (index, call) in self.scan.calls.iter().enumerate().filter(|it| it.1.first_record <= self.bounds.end) {
             let is_before = call.last_record < self.bounds.first;
             let is_kept = self.kept.is_kept[index];
-            // Host writes have a place among the calls, but are not calls.
-            let is_call = is_kept && matches!(call.kind, ScannedKind::Command(_));
+            // Host writes have a place among the calls, but are not calls. Added calls are.
+            let is_added = !is_kept && self.kept.inserted.contains_key(&index);
+            let is_call = is_added || (is_kept && matches!(call.kind, ScannedKind::Command(_)));
             summary.calls += u64::from(is_call);
             summary.calls_before += u64::from(is_call && is_before);
             for (is_frame, before, own, out) in [
@@ -120,7 +127,29 @@ impl TrimPlan<'_> {
         summary
     }
 
-    fn metadata(&self, summary: &TrimSummary) -> serde_json::Value {
+    /// The records beside calls that are skipped, so that calls keep their numbers.
+    fn skipped_records(&self) -> SkippedRecords {
+        let mut skipped = SkippedRecords::default();
+        let is_read = |it: &&ScannedCall| it.first_record <= self.bounds.end;
+        for (call, is_kept) in self.scan.calls.iter().take_while(is_read).zip(&self.kept.is_kept) {
+            match call.kind {
+                _ if *is_kept => skipped.keep(call.stream),
+                ScannedKind::HostWrite | ScannedKind::HostRead => skipped.skip(call.stream, call.number),
+                ScannedKind::Command(_) => {}
+            }
+        }
+        skipped
+    }
+
+    /// The numbers of the frames or submissions that are kept, in the trace that was captured.
+    fn kept_numbers(&self, is_frame: bool, before: &PartNumbers) -> PartNumbers {
+        let is_right = |it: &(&ScannedCall, &bool)| it.0.is_boundary(is_frame);
+        let all = self.scan.calls.iter().zip(&self.kept.is_kept).filter(is_right);
+        let is_written = |it: &(usize, (&ScannedCall, &bool))| *it.1.1 && it.1.0.last_record <= self.bounds.end;
+        PartNumbers::from_numbers(all.enumerate().filter(is_written).map(|it| before.original(it.0 as u64)))
+    }
+
+    fn metadata(&self, summary: &TrimSummary, [frames, submits]: [PartNumbers; 2]) -> serde_json::Value {
         let (what, range) = match self.part {
             TrimRange::Frames(range) => ("frames", range),
             TrimRange::Submits(range) => ("submits", range),
@@ -130,6 +159,8 @@ impl TrimPlan<'_> {
             "of": what,
             "first": range.start,
             "end": end,
+            "frames": frames.to_json(),
+            "submits": submits.to_json(),
             "frames_before": summary.frames_before,
             "submits_before": summary.submits_before,
             "calls_before": summary.calls_before,

@@ -34,10 +34,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use lavascope_trace::{Tail, Trace};
+use lavascope_trace::{CallNumbers, CallSearch, Tail, Trace, find_call};
 
-pub use error::ReplayError;
-pub use memory::device_memory::WriteComparison;
+pub use error::{ReplayError, ThreadWaits};
+pub use memory::device_memory::{WriteComparison, WriteDifference};
 pub use options::{
     CallCallback, CallMoment, FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint,
     PausedCall, ProgressCallback, ReplayOptions,
@@ -46,7 +46,7 @@ pub use port::device_addresses::{REMARK as DEVICE_ADDRESS_REMARK, is_query as is
 pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};
 pub use schedule::device_waits::end_process;
 
-use replay::{Replay, RunMode};
+use replay::{PausedPosition, Replay, RunMode};
 use schedule::device_waits::{HangDetector, INTERVAL};
 use schedule::player::StreamPlayer;
 use schedule::single_thread::ScheduledStream;
@@ -70,23 +70,30 @@ pub struct ReplaySummary {
 /// Replays a whole trace. If the device differs from that of the trace, first checks what this device does not support.
 pub fn replay(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplaySummary, ReplayError> {
     let (result, _) = run(trace, tail, options, RunMode::Perform)?;
-    match result {
+    let numbered = |it: ReplayError| it.with_numbers(&CallNumbers::of_all(trace, tail));
+    let result = match result {
         Err(ReplayError::DifferentDevice) => match plan(trace, tail, options) {
             Ok(plan) if !plan.unsupported.is_empty() => Err(ReplayError::Unsupported(plan.describe_unsupported())),
             // Faults of the trace itself are reported when the calls are performed.
             _ => run(trace, tail, options, RunMode::PerformAnyway)?.0,
         },
         result => result,
-    }
+    };
+    result.map_err(numbered)
 }
 
 /// Finds out what a replay on this device would do.
 pub fn plan(trace: &Trace<'_>, tail: Option<&Tail>, options: &ReplayOptions) -> Result<ReplayPlan, ReplayError> {
     let options = ReplayOptions { one_thread: true, chaos: None, pause: None, ..options.clone() };
     let (result, replay) = run(trace, tail, &options, RunMode::Plan)?;
-    let summary = result?;
+    let numbers = || CallNumbers::of_all(trace, tail);
+    let summary = result.map_err(|it| it.with_numbers(&numbers()))?;
     let planning = replay.plan.map(Mutex::into_inner).map(|it| it.unwrap_or_else(PoisonError::into_inner));
-    let plan = planning.unwrap_or_default().plan;
+    let mut plan = planning.unwrap_or_default().plan;
+    if !plan.unsupported.is_empty() {
+        let numbers = numbers();
+        plan.unsupported.iter_mut().for_each(|it| it.call = numbers.number(it.stream, it.call));
+    }
     Ok(ReplayPlan { calls: summary.calls, remarks: summary.remarks, ..plan })
 }
 
@@ -97,16 +104,15 @@ fn run(
     options: &ReplayOptions,
     mode: RunMode,
 ) -> Result<(Result<ReplaySummary, ReplayError>, Replay), ReplayError> {
-    let mut streams = trace.streams();
-    streams.extend(tail.into_iter().flat_map(Tail::streams));
-    streams.sort_unstable();
-    streams.dedup();
+    let streams = lavascope_trace::streams(trace, tail);
     let metadata = trace.metadata();
     let speed = metadata.iter().rev().find_map(|it| it["ticks_per_second"].as_u64());
     let speed = speed.unwrap_or(trace.header().ticks_per_second);
-    let replay = Replay::new(options.clone(), mode, (metadata, speed), &streams)?;
+    let mut replay = Replay::new(options.clone(), mode, (metadata, speed), &streams)?;
+    replay.pause = options.pause.map(|it| find_pause(trace, tail, it, &streams)).transpose()?;
+    let numbers = || CallNumbers::of_all(trace, tail);
     let began = Instant::now();
-    let result = run_watched(&replay, || match replay.options.one_thread {
+    let result = run_watched(&replay, &numbers, || match replay.options.one_thread {
         true => play_single_threaded(&replay, trace, tail, &streams),
         false => play_threaded(&replay, trace, tail, &streams),
     });
@@ -138,14 +144,38 @@ fn run(
         time: end - replay.clock.measured_since().unwrap_or(began),
         frame_times: replay.clock.take_times(),
         write_comparison: *replay::lock(&replay.write_comparison),
-        remarks: replay.remarks(),
+        remarks: replay.remarks(&numbers),
         is_interrupted,
     });
     Ok((summary, replay))
 }
 
+/// The position of the call to pause at.
+fn find_pause(
+    trace: &Trace<'_>,
+    tail: Option<&Tail>,
+    pause: PausePoint,
+    streams: &[u32],
+) -> Result<PausedPosition, ReplayError> {
+    let stream = pause.stream.or(streams.first().copied()).unwrap_or(0);
+    let number = pause.call;
+    let missing = match find_call(trace, tail, stream, number) {
+        CallSearch::Found(position) => return Ok(PausedPosition { stream, position, number }),
+        CallSearch::NoThread => format!("there is no thread {stream} to pause"),
+        CallSearch::NoCall(None) => format!("thread {stream} has no call to pause at"),
+        CallSearch::NoCall(Some((first, last))) => {
+            format!("thread {stream} has no call {number} to pause at; its calls are {first} to {last}")
+        }
+    };
+    Err(ReplayError::NoCall(missing))
+}
+
 /// Runs the replay, and reports its progress to the caller.
-fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
+fn run_watched<T: Send>(
+    replay: &Replay,
+    numbers: &(dyn Fn() -> CallNumbers + Sync),
+    act: impl FnOnce() -> T + Send,
+) -> T {
     let ReplayOptions { on_progress: watcher, on_hang: hung, .. } = &replay.options;
     if replay.is_plan() || (watcher.is_none() && hung.is_none()) {
         return act();
@@ -158,7 +188,7 @@ fn run_watched<T: Send>(replay: &Replay, act: impl FnOnce() -> T + Send) -> T {
                 if let Some(watcher) = watcher {
                     watcher(replay.progress.calls(), replay.clock.frames());
                 }
-                hang.check();
+                hang.check(numbers);
             }
         });
         let result = act();

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use lavascope_abi as vk;
 use lavascope_abi::ObjectId;
+use lavascope_trace::CallNumbers;
 use rustc_hash::FxHashMap;
 use serde_json::Value;
 
@@ -70,6 +71,12 @@ pub(crate) struct Replay {
     /// Whether what cannot be done here was looked for.
     pub(crate) is_support_checked: bool,
     skipped: Mutex<SkippedCalls>,
+    /// Calls that began and never returned.
+    pub(crate) unreturned: Mutex<Vec<UnreturnedCall>>,
+    /// The time of the last submission, in ticks of the trace.
+    pub(crate) last_submission: AtomicU64,
+    pub(crate) ticks_per_second: u64,
+    pub(crate) pause: Option<PausedPosition>,
     pub(crate) calls: AtomicU64,
     owners: RwLock<Vec<Arc<Functions>>>,
     devices: RwLock<FxHashMap<u32, Arc<ReplayDevice>>>,
@@ -83,7 +90,23 @@ pub(crate) struct Replay {
 #[derive(Default)]
 struct SkippedCalls {
     count: u64,
-    first: String,
+    first: Option<ReplayError>,
+}
+
+/// A call that began and never returned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct UnreturnedCall {
+    pub(crate) stream: u32,
+    pub(crate) position: u64,
+    pub(crate) command: &'static str,
+}
+
+/// The call before which the replay waits for the user.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PausedPosition {
+    pub(crate) stream: u32,
+    pub(crate) position: u64,
+    pub(crate) number: u64,
 }
 
 /// The mode in which a trace is processed.
@@ -117,6 +140,10 @@ impl Replay {
             plan: is_plan.then(Mutex::default),
             is_support_checked: purpose != RunMode::Perform || options.force,
             skipped: Mutex::default(),
+            unreturned: Mutex::default(),
+            last_submission: AtomicU64::new(u64::MAX),
+            ticks_per_second: ticks_per_second.max(1),
+            pause: None,
             objects: Arc::new(ReplayObjects::new()),
             progress: ReplayProgress::new(streams, options.interrupt.clone()),
             waits_for_host: AtomicBool::new(false),
@@ -185,14 +212,21 @@ impl Replay {
         }
     }
 
-    pub(crate) fn remarks(&self) -> Vec<String> {
+    /// The remarks. `numbers` gives the numbers of calls, if a remark has some.
+    pub(crate) fn remarks(&self, numbers: &dyn Fn() -> CallNumbers) -> Vec<String> {
         let mut all = lock(&self.remarks).clone();
-        let left_out = lock(&self.skipped);
-        if left_out.count > 0 {
-            all.push(format!(
-                "{} calls could not be made and were left out, the first: {}",
-                left_out.count, left_out.first
-            ));
+        let (left_out, unreturned) = (lock(&self.skipped), lock(&self.unreturned));
+        if left_out.count == 0 && unreturned.is_empty() {
+            return all;
+        }
+        let numbers = numbers();
+        for UnreturnedCall { stream, position, command } in &*unreturned {
+            let call = numbers.number(*stream, *position);
+            all.push(format!("call {call} of thread {stream}, {command}, never returned, and was not made"));
+        }
+        if let Some(first) = &left_out.first {
+            let (count, first) = (left_out.count, first.clone().with_numbers(&numbers));
+            all.push(format!("{count} calls could not be made and were left out, the first: {first}"));
         }
         all
     }
@@ -214,9 +248,7 @@ impl Replay {
         }
         let mut left_out = lock(&self.skipped);
         left_out.count += 1;
-        if left_out.count == 1 {
-            left_out.first = error.to_string();
-        }
+        left_out.first.get_or_insert(error);
         Ok(())
     }
 }

@@ -9,11 +9,12 @@ use lavascope_abi::{Command, HandleType, ObjectId, Ptr, Structure};
 
 use crate::call::functions::driver;
 use crate::call::objects::ReplayObject;
-use crate::error::ReplayError;
+use crate::error::{ReplayError, ThreadWait, ThreadWaits};
 use crate::memory::host_allocator::callbacks;
 use crate::port::device::ReplayDevice;
 use crate::port::instance::out;
 use crate::replay::{Replay, lock};
+use crate::schedule::patience::StallClock;
 
 /// The objects of a device, users before what they use. Command buffers and descriptor sets are destroyed with their
 /// pools.
@@ -72,10 +73,11 @@ pub(crate) fn destroy_remaining(replay: &Replay) -> Result<(), ReplayError> {
 
 fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), ReplayError> {
     let ReplayDevice { functions, handle, .. } = device;
-    let patience = replay.options.patience;
-    if !becomes_idle(replay, device, &queues(replay, device), patience) {
-        let what = "the device does not come to an end with what was submitted last".to_owned();
-        return Err(ReplayError::Stuck { seconds: patience.as_secs(), what });
+    let clock = StallClock::start();
+    let is_over = || clock.is_over(replay.options.patience);
+    if !becomes_idle(replay, device, &queues(replay, device), is_over) {
+        let seconds = clock.since().elapsed().as_secs();
+        return Err(ReplayError::Stuck { seconds, what: ThreadWaits(vec![ThreadWait::End]) });
     }
     driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
     let shown = replay.swapchains.destroy_device(device);
@@ -108,15 +110,18 @@ fn queues(replay: &Replay, device: &ReplayDevice) -> Vec<vk::Queue> {
 /// will not signal it any more.
 pub(crate) fn wait_until_idle(replay: &Replay, device: &ReplayDevice) {
     const SHORT: Duration = Duration::from_millis(500);
-    if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), SHORT) {
+    let began = Instant::now();
+    let is_over = || began.elapsed() >= SHORT;
+    if !replay.waits_for_host.load(Ordering::Relaxed) && !becomes_idle(replay, device, &queues(replay, device), is_over)
+    {
         replay.waits_for_host.store(true, Ordering::Relaxed);
     }
 }
 
-/// Whether queues completed their submissions within the time limit.
-fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], patience: Duration) -> bool {
+/// Whether queues completed their submissions before `is_over` ended the waiting.
+fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], is_over: impl Fn() -> bool) -> bool {
+    const SLICE: u64 = 100_000_000;
     let ReplayDevice { functions, handle, .. } = device;
-    let until = Instant::now() + patience;
     queues.iter().all(|queue| {
         let (info, mut fence) = (vk::FenceCreateInfo::zeroed(), vk::Fence(0));
         driver!(functions, CreateFence, FnCreateFence(*handle, Ptr::to(&info), Ptr::NULL, out(&mut fence)));
@@ -127,11 +132,13 @@ fn becomes_idle(replay: &Replay, device: &ReplayDevice, queues: &[vk::Queue], pa
         };
         // A device that is lost does nothing any more.
         if submitted == Some(vk::Result::SUCCESS) {
-            let left = until.saturating_duration_since(Instant::now()).as_nanos() as u64;
-            let waited =
-                driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), left));
-            if waited == Some(vk::Result::TIMEOUT) {
-                return false;
+            let wait = || {
+                driver!(functions, WaitForFences, FnWaitForFences(*handle, 1, Ptr::to(&fence), vk::Bool32(1), SLICE))
+            };
+            while wait() == Some(vk::Result::TIMEOUT) {
+                if is_over() {
+                    return false;
+                }
             }
         }
         driver!(functions, DestroyFence, FnDestroyFence(*handle, fence, Ptr::NULL));

@@ -3,6 +3,7 @@
 use std::ffi::CStr;
 use std::io;
 use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
 use std::thread::{self, JoinHandle};
 
@@ -22,6 +23,36 @@ pub(crate) fn name_of_cause(signal: i32) -> Option<&'static str> {
 
 pub(crate) fn cause_of(status: ExitStatus) -> Option<i32> {
     status.signal()
+}
+
+pub(crate) fn with_descendants(process: u32) -> Vec<u32> {
+    let mut all = vec![process];
+    let mut next = 0;
+    while let Some(parent) = all.get(next).copied() {
+        next += 1;
+        let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).into_iter().flatten().flatten();
+        for task in tasks {
+            let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+            all.extend(children.split_whitespace().filter_map(|it| it.parse::<u32>().ok()));
+        }
+    }
+    all
+}
+
+pub(crate) fn mapped_libraries(process: u32) -> Vec<PathBuf> {
+    let maps = std::fs::read_to_string(format!("/proc/{process}/maps")).unwrap_or_default();
+    let mut all: Vec<PathBuf> = maps.lines().filter_map(executable_file).map(PathBuf::from).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The file in a line of `/proc/PID/maps`, if it is mapped to be executed: `address permissions offset device inode
+/// path`.
+fn executable_file(line: &str) -> Option<&str> {
+    let path = &line[line.find('/')?..];
+    let permissions = line.split_whitespace().nth(1)?;
+    permissions.contains('x').then_some(path)
 }
 
 pub(crate) fn is_running(process: u32) -> bool {
@@ -139,5 +170,25 @@ mod tests {
     fn a_process_is_known_to_run() {
         assert!(is_running(std::process::id()));
         assert!(!is_running(u32::MAX));
+    }
+
+    #[test]
+    fn processes_that_come_from_one_are_found() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("it runs");
+        let all = with_descendants(std::process::id());
+        // It was made by us, and not waited for yet.
+        child.kill().and_then(|()| child.wait()).expect("it ends");
+        assert!(all[0] == std::process::id() && all.contains(&child.id()), "{all:?}");
+    }
+
+    #[test]
+    fn the_libraries_of_a_process_are_seen() {
+        let all = mapped_libraries(std::process::id());
+        let program = std::env::current_exe().expect("it is known");
+        assert!(all.contains(&program), "{all:?}");
+        assert_eq!(mapped_libraries(u32::MAX), Vec::<PathBuf>::new());
+        assert_eq!(executable_file("7f00-7f10 r-xp 00000000 fe:01 12   /a b/lib.so"), Some("/a b/lib.so"));
+        assert_eq!(executable_file("7f00-7f10 r--p 00000000 fe:01 12   /a/lib.so"), None);
+        assert_eq!(executable_file("7f00-7f10 r-xp 00000000 00:00 0   [vdso]"), None);
     }
 }

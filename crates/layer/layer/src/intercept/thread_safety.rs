@@ -76,10 +76,11 @@ pub(crate) fn check_concurrent_use(object: ObjectId, last: OrderEdge, own: Order
         "other_thread": last.thread,
         "other_call": last.call,
     }}));
+    let [own_call, last_call] = [own, last].map(|it| PROCESS_STATE.threads.call_number(it));
     let text = format!(
         "{object} is used by two threads at once: {name}, call {} of thread {}, began while call {} of thread {} had not returned; \
          it must be externally synchronized, and the order of these calls in the trace means nothing",
-        own.call, own.thread, last.call, last.thread
+        own_call, own.thread, last_call, last.thread
     );
     if !report_file::problem("warning", "external synchronization", &text) {
         eprintln!("lavascope: {text}");

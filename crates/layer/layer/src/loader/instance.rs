@@ -159,7 +159,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: the contract of this function; `way` was found in the chain of these parameters.
     let result = unsafe { call_next(&next_link, params, listeners) };
     if result == Result::SUCCESS {
-        let unseen = settings.unseen_surfaces && !listeners.is_empty();
+        let unseen = listeners.has_any(Listeners::SURFACES);
         let data = |mut table| InstanceData {
             get_instance_proc_addr: next_link.get_instance_proc_addr,
             get_physical_device_proc_addr: next_link.get_physical_device_proc_addr,
@@ -332,8 +332,11 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     if settings.gpu || settings.printf {
         listeners |= Listeners::GPU;
     }
-    if !settings.screenshot.is_empty() {
+    if pictures::ScreenshotFrames::of(settings).is_some() {
         listeners |= Listeners::PICTURES;
+    }
+    if settings.unseen_surfaces {
+        listeners |= Listeners::SURFACES;
     }
     if !listeners.is_empty() {
         library::keep_loaded();

@@ -725,6 +725,11 @@ impl WatchedMemory {
 }
 
 impl MappedWriteSink<'_> {
+    /// From now on, changes are found after a wait for the device, or are not.
+    pub(crate) fn set_after_wait(&mut self, is_after_wait: bool) {
+        self.scratch.writing.set_after_wait(is_after_wait);
+    }
+
     /// Makes a record of what has changed behind a byte of a memory.
     fn record_changes(&mut self, memory: ObjectId, first: u64) {
         let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;
@@ -737,7 +742,7 @@ impl MappedWriteSink<'_> {
         if is_read {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
-        let call = self.thread.begin();
+        let call = self.thread.begin_beside();
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners.has_any(Listeners::INLINE) {
             inline_validation::validate_record(self.thread.number(), record);
@@ -754,8 +759,11 @@ impl MappedWriteSink<'_> {
     /// Makes a record of what the call that is about to be made reads.
     fn record_host_bytes(&mut self, bytes: HostBytes<'_>) {
         self.thread.order_after_completed(&PROCESS_STATE.threads);
-        let call = self.thread.begin();
+        let call = self.thread.begin_beside();
         bytes.to_words(call, self.thread.order_edges(), &mut self.scratch.words);
+        if self.listeners.has_any(Listeners::INLINE) {
+            inline_validation::validate_record(self.thread.number(), &self.scratch.words);
+        }
         self.thread.append(&self.scratch.words);
         self.thread.end_record();
         self.thread.complete(call);

@@ -27,6 +27,7 @@ use crate::loader::instance::InstanceData;
 use crate::loader::interface::{FAILED, SetLoaderData, out, out_slice};
 use crate::loader::proc_addr::WATCHED_DEVICES;
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
+use crate::process::process_state::PROCESS_STATE;
 use crate::report::messages::Messages;
 use screenshot::StagingBuffer;
 use writer::PictureWriter;
@@ -43,6 +44,8 @@ const NOT_PRESENTED: [Result; 3] =
 pub(crate) struct ScreenshotFrames {
     frames: Vec<FrameRange>,
     folder: PathBuf,
+    /// Whether the trace gets a hash of every frame, so that a replay can be compared with it.
+    has_hashes: bool,
 }
 
 impl ScreenshotFrames {
@@ -51,10 +54,22 @@ impl ScreenshotFrames {
         // The application may go elsewhere.
         let folder = std::path::absolute(&folder).unwrap_or(folder);
         let frames = settings.screenshot.clone();
-        (!frames.is_empty()).then_some(ScreenshotFrames { frames, folder })
+        let has_hashes = settings.capture.is_some() && settings.capture_results;
+        (has_hashes || !frames.is_empty()).then_some(ScreenshotFrames { frames, folder, has_hashes })
     }
 
+    /// Whether a frame is copied.
     fn contains(&self, frame: u64) -> bool {
+        (self.has_hashes && PROCESS_STATE.is_capturing()) || self.is_written(frame)
+    }
+
+    /// The setting that asks for pictures.
+    fn setting(&self) -> &'static str {
+        if self.frames.is_empty() { "setting capture_results" } else { "setting screenshot" }
+    }
+
+    /// Whether a frame becomes a file.
+    fn is_written(&self, frame: u64) -> bool {
         self.frames.iter().any(|it| it.first <= frame && it.end.is_none_or(|end| frame < end))
     }
 }
@@ -280,7 +295,7 @@ impl Pictures {
     fn warn_once(&self, text: &str) {
         let is_new = self.state().warned.insert(text.to_owned());
         if is_new {
-            instance::report_setting_problem(&self.messages, MessageSeverity::Warning, "setting screenshot", text);
+            instance::report_setting_problem(&self.messages, MessageSeverity::Warning, self.wanted.setting(), text);
         }
     }
 }

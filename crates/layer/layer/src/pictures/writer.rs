@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 
 use lavascope_abi::*;
 use lavascope_platform::files::{self, FileLock};
+use serde_json::json;
 
 use super::screenshot::PendingScreenshot;
 use super::{Pictures, lock};
 use crate::process::catch_panic::catch_panic;
+use crate::process::process_state::PROCESS_STATE;
 use crate::report::messages::mark_layer_thread;
 use crate::report::report_file;
 
@@ -143,6 +145,14 @@ impl Pictures {
         for part in &parts {
             let (first, size) = (part.offset as usize, part.texel_format.bytes(part.extent) as usize);
             let picture = part.texel_format.picture(part.extent, &bytes[first..first + size]);
+            if self.wanted.has_hashes {
+                let hash = lavascope_picture::hash(&picture);
+                let presented = json!({ "frame": frame, "window": part.window, "hash": hash });
+                PROCESS_STATE.add_trace_metadata(json!({ "presented": presented }));
+            }
+            if !self.wanted.is_written(frame) {
+                continue;
+            }
             let path = claimed_folder(&self.wanted.folder).join(lavascope_picture::file_name(frame, part.window));
             match lavascope_picture::write(&path, &picture) {
                 Ok(()) => report_file::picture(&path),

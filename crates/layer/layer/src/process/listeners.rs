@@ -21,6 +21,10 @@ impl Listeners {
     pub(crate) const GPU: Listeners = Listeners(16);
     /// Needs no records, but replaces functions of the driver to copy presented images.
     pub(crate) const PICTURES: Listeners = Listeners(32);
+    /// Needs no records, but replaces functions of the driver to offer headless surfaces.
+    pub(crate) const SURFACES: Listeners = Listeners(64);
+    /// All that read no record: stacks are taken beside the record.
+    pub(crate) const WITHOUT_RECORDS: Listeners = Listeners(8 | 32 | 64);
     /// A bug of the layer disabled it: there are no listeners any more.
     pub(super) const DISABLED: Listeners = Listeners(128);
 

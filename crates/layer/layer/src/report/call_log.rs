@@ -9,6 +9,8 @@ use std::io::Write;
 use lavascope_record::{ObjectNames, OrderEdge, check, print::print_with};
 use lavascope_settings::OutputTarget;
 
+use crate::process::process_state::PROCESS_STATE;
+
 pub(crate) struct CallLogWriter {
     output: OutputTarget,
     writer: Box<dyn Write + Send>,
@@ -38,7 +40,8 @@ impl CallLogWriter {
         let mut text = match check(record) {
             Ok(record) => {
                 self.object_names.apply(record);
-                let after = |it: OrderEdge| format!("// after call {} of thread {}\n", it.call, it.thread);
+                let number = |it| PROCESS_STATE.threads.call_number(it);
+                let after = |it: OrderEdge| format!("// after call {} of thread {}\n", number(it), it.thread);
                 record.order_edges().map(after).collect::<String>() + &print_with(record, &self.object_names)
             }
             Err(error) => format!("a bug of ours, please report it: {error}\n"),

@@ -14,9 +14,10 @@ use std::time::{Duration, Instant};
 use lavascope_abi::{Command, ObjectId, cast};
 use lavascope_diag::{Diagnostic, FirstAccessKey, FrameRange};
 use lavascope_findings::{Finding, FrameSpan, UncheckedCount};
-use lavascope_record::encoding::HEADER_SIZE;
+use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, beside};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
+use lavascope_stream::BesideCalls;
 use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
 use serde_json::{Value, json};
 
@@ -238,6 +239,10 @@ pub(crate) struct Validation {
     /// Causes in the log, and causes that did not fit.
     logged: usize,
     unlogged: usize,
+    /// By thread: the records that stand beside calls.
+    beside: Vec<BesideCalls>,
+    /// A record whose call has another number.
+    numbered: Vec<u64>,
     calls: u64,
     /// The number of submissions after which the coverage is reported again.
     next_coverage: u64,
@@ -319,6 +324,15 @@ enum HostWriteTracking {
     Off,
 }
 
+/// A copy of a record whose call has another number.
+fn with_call_number<'a>(copy: &'a mut Vec<u64>, words: &[u64], number: u64) -> &'a [u64] {
+    let head = RecordHeader::from_words(words[0], words[1]);
+    copy.clear();
+    copy.extend_from_slice(words);
+    copy[1] = RecordHeader { call: number, ..head }.to_words()[1];
+    copy
+}
+
 impl Validation {
     /// For a reader on a thread of ours.
     pub(crate) fn off_thread() -> Validation {
@@ -345,6 +359,8 @@ impl Validation {
             cut_reported: Vec::new(),
             logged: 0,
             unlogged: 0,
+            beside: Vec::new(),
+            numbered: Vec::new(),
             calls: 0,
             next_coverage: 1,
             submits: 0,
@@ -375,6 +391,28 @@ impl Validation {
 
     /// Validates a record. Returns what must be sent to messengers at once.
     pub(crate) fn process_record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+        let head = RecordHeader::from_words(words[0], words[1]);
+        let number = self.call_number(thread, head);
+        let mut numbered = std::mem::take(&mut self.numbered);
+        let words = if number == head.call { words } else { with_call_number(&mut numbered, words, number) };
+        let now = self.record_numbered(thread, words, head.call);
+        self.numbered = numbered;
+        now
+    }
+
+    /// The number of a call in messages, in which host writes do not count.
+    fn call_number(&mut self, thread: u32, head: RecordHeader) -> u64 {
+        let index = thread as usize;
+        if beside::has_own_number(head.kind) {
+            let size = self.beside.len().max(index + 1);
+            self.beside.resize_with(size, BesideCalls::default);
+            self.beside[index].add(head.call);
+        }
+        self.beside.get(index).map_or(head.call, |it| it.call_number(head.call))
+    }
+
+    /// A record whose call has the number of messages. Its call stack was kept by its position in the stream.
+    fn record_numbered(&mut self, thread: u32, words: &[u64], position: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             if self.host_writes == HostWriteTracking::On {
                 HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
@@ -384,7 +422,7 @@ impl Validation {
         if record.phase() == RecordPhase::Enter {
             self.calls += 1;
             self.submits += u64::from(is_submission(record.command()));
-            let stack = self.stacks.take(thread, record.command(), record.call_number());
+            let stack = self.stacks.take(thread, record.command(), position);
             self.validator.set_call_stack(stack);
         }
         self.validator.process_record(thread, record);

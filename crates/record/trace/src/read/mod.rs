@@ -1,5 +1,6 @@
 //! Reads trace files, complete or not.
 
+pub(crate) mod call_numbers;
 pub(crate) mod merge;
 pub(crate) mod source;
 pub(crate) mod stream_reader;

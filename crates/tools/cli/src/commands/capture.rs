@@ -15,10 +15,11 @@ use crate::launch::capture_signal;
 use crate::launch::capture_signal::CaptureSignal;
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::direct_driver::DriverWatch;
 use crate::launch::missing_instance;
 use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream};
-use crate::report::{LayerReport, ReportFolder};
+use crate::report::{LayerReport, ReportFolder, has_reports};
 use crate::text;
 use crate::trace::trace_file;
 use crate::trace::trace_file::TraceFile;
@@ -103,13 +104,16 @@ pub(crate) fn run(arguments: &CaptureArguments) -> anyhow::Result<CommandOutcome
         // The program may go elsewhere.
         command.env("LAVASCOPE_SCREENSHOTS", std::path::absolute(&arguments.screenshots)?);
     }
-    let end = child_program::run(&mut command)?;
+    let reports = folder.path().to_owned();
+    let is_under_layer = move || has_reports(&reports);
+    let (end, drivers) = child_program::run_watched(&mut command, |it| DriverWatch::start(it, is_under_layer))?;
+    let direct_driver = drivers.end();
     let mut report = LayerReport::read(folder.path())?;
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
     }
     if report.processes.is_empty() {
-        text::emit_stderr(&missing_instance::explain(program, &setup));
+        text::emit_stderr(&missing_instance::explain(program, &setup, direct_driver));
     }
     let command = arguments.command.iter().map(|it| it.display().to_string()).collect();
     let mut document = report.document(command)?;

@@ -12,13 +12,14 @@ use super::debugging::DebuggingOptions;
 use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::direct_driver::DriverWatch;
 use crate::launch::missing_instance;
 use crate::report::baseline::{BaselineArguments, remove_ignored};
 use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream, create_output};
 use crate::report::run_summary;
 use crate::report::run_summary::StatsDetail;
-use crate::report::{LayerReport, ReportFolder};
+use crate::report::{LayerReport, ReportFolder, has_reports};
 use crate::text::{self, Paint};
 
 const EXIT_CODES: &str = "\
@@ -144,7 +145,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     let setup = arguments.setup.variables()?;
     command.args(rest).envs(setup.iter().map(|it| (it.0, &it.1))).env("LAVASCOPE_REPORT", folder.path());
     command.envs(arguments.variables()?);
-    let end = child_program::run(&mut command)?;
+    let reports = folder.path().to_owned();
+    let is_under_layer = move || has_reports(&reports);
+    let (end, drivers) = child_program::run_watched(&mut command, |it| DriverWatch::start(it, is_under_layer))?;
+    let direct_driver = drivers.end();
     let mut report = LayerReport::read(folder.path())?;
     for process in report.processes.iter_mut().filter(|it| !it.has_ended) {
         process.is_running = lavascope_platform::process::is_running(process.pid);
@@ -161,7 +165,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         baseline.compare(&mut document, !has_failed(&report));
     }
     if report.processes.is_empty() {
-        text::emit_stderr(&missing_instance::explain(program, &setup));
+        text::emit_stderr(&missing_instance::explain(program, &setup, direct_driver));
     }
     outputs.write_text(&mut document)?;
     if let Some(wanted) = arguments.stats.filter(|_| !report.processes.is_empty()) {

@@ -15,6 +15,9 @@ pub(crate) struct Setup {
     /// Use the null driver: it needs no GPU, accepts every call and draws nothing
     #[arg(long)]
     null_driver: bool,
+    /// Offer surfaces that need no display (VK_EXT_headless_surface), whatever the driver has; a capture has the frames
+    #[arg(long, conflicts_with = "as_khronos")]
+    headless: bool,
     /// Check what shaders access: out-of-bounds accesses, and descriptors that are missing
     #[arg(long)]
     gpu: bool,
@@ -55,10 +58,17 @@ pub(crate) type Variable = (&'static str, String);
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<Variable>> {
-        let name = if self.as_khronos { LayerName::Khronos } else { LayerName::Own };
+        let name = match (self.as_khronos, self.headless) {
+            (true, _) => LayerName::Khronos,
+            (false, true) => LayerName::Headless,
+            (false, false) => LayerName::Own,
+        };
         let mut variables = layer_manifest::variables(name)?;
         if self.null_driver {
             variables.extend(null_driver::variables()?);
+        }
+        if self.headless {
+            variables.push(("LAVASCOPE_UNSEEN_SURFACES", "1".to_owned()));
         }
         if self.gpu {
             variables.push(("LAVASCOPE_GPU", "1".to_owned()));

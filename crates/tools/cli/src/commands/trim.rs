@@ -95,9 +95,8 @@ pub(crate) fn trim_with_progress(
 /// What was written, for people.
 pub(crate) fn render_summary(trim_summary: &TrimSummary) -> String {
     let mut text = format!("{} calls, {} of them from before the part", trim_summary.calls, trim_summary.calls_before);
-    let (first, end) = (trim_summary.frames_before, trim_summary.frames_before + trim_summary.frames);
-    if trim_summary.frames > 0 {
-        text += &format!("; its frames are {first}..{end} of the new file");
+    if trim_summary.frames_before + trim_summary.frames > 0 {
+        text += "; frames keep their numbers";
     }
     if trim_summary.frames_left_out + trim_summary.submits_left_out > 0 {
         text += &format!(

@@ -37,10 +37,16 @@ impl ProgramEnd {
 
 /// Runs a program until it ends. Signals do not stop the wait.
 pub(crate) fn run(command: &mut Command) -> anyhow::Result<ProgramEnd> {
+    run_watched(command, |_| ()).map(|it| it.0)
+}
+
+/// Like `run`, with something that is there while the process runs.
+pub(crate) fn run_watched<T>(command: &mut Command, watch: impl FnOnce(u32) -> T) -> anyhow::Result<(ProgramEnd, T)> {
     let relay = SignalRelay::new().context("signals cannot be received")?;
     let mut child = command.spawn().map_err(|error| start_error(command.get_program(), &error))?;
+    let watched = watch(child.id());
     let status = relay.wait(&mut child).context("the program cannot be waited for")?;
-    Ok(ProgramEnd::of(status))
+    Ok((ProgramEnd::of(status), watched))
 }
 
 /// The error message if the system does not start a program, with advice.

@@ -16,21 +16,21 @@ pub(crate) enum LayerName {
     Own,
     /// For programs that enable the Khronos layer by its name.
     Khronos,
-    /// For a replay: our own name, with headless surfaces.
-    Replay,
+    /// Our own name, with headless surfaces: for a replay, and for `--headless`.
+    Headless,
 }
 
 impl LayerName {
     pub(crate) fn layer(self) -> &'static str {
         match self {
-            LayerName::Own | LayerName::Replay => "VK_LAYER_LAVASCOPE_inspect",
+            LayerName::Own | LayerName::Headless => "VK_LAYER_LAVASCOPE_inspect",
             LayerName::Khronos => "VK_LAYER_KHRONOS_validation",
         }
     }
 
     pub(crate) fn manifest_file(self) -> &'static str {
         match self {
-            LayerName::Own | LayerName::Replay => "VkLayer_lavascope.json",
+            LayerName::Own | LayerName::Headless => "VkLayer_lavascope.json",
             LayerName::Khronos => "VkLayer_khronos_validation.json",
         }
     }
@@ -41,7 +41,7 @@ impl LayerName {
         match self {
             LayerName::Own => "layer",
             LayerName::Khronos => "layer-as-khronos",
-            LayerName::Replay => "layer-of-replay",
+            LayerName::Headless => "layer-headless",
         }
     }
 }
@@ -83,7 +83,7 @@ const INTRODUCTION: &str = "Finds synchronization hazards and out-of-bounds acce
 /// the settings would only cost time.
 fn manifest(name: LayerName, library: &str) -> Value {
     let extension = |(name, version): (&str, u32)| json!({ "name": name, "spec_version": version.to_string() });
-    let more = (name == LayerName::Replay).then_some(SURFACES);
+    let more = (name == LayerName::Headless).then_some(SURFACES);
     let extensions: Vec<_> = INSTANCE_EXTENSIONS.into_iter().chain(more).map(extension).collect();
     json!({
         "file_format_version": "1.2.0",
@@ -123,13 +123,34 @@ pub(crate) fn variables(name: LayerName) -> Result<Vec<(&'static str, String)>> 
             let all: Vec<String> = [utf8(&folders[0])?.to_owned()].into_iter().chain(visible).collect();
             ("VK_LAYER_PATH", all.join(":"))
         }
-        LayerName::Own if !is_installed => {
+        LayerName::Own | LayerName::Headless if !is_installed => {
             folders.push(write_private_manifest(LayerName::Khronos)?);
             path_variable(&folders)?
         }
-        LayerName::Own | LayerName::Khronos | LayerName::Replay => path_variable(&folders)?,
+        LayerName::Own | LayerName::Khronos | LayerName::Headless => path_variable(&folders)?,
     };
-    Ok(vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))])
+    let mut variables = vec![path, ("VK_INSTANCE_LAYERS", with_first("VK_INSTANCE_LAYERS", &[name.layer()]))];
+    if name == LayerName::Headless {
+        variables.push(implicit_variable(&folders[0])?);
+    }
+    Ok(variables)
+}
+
+/// Programs ask which extensions there are before they enable one. The loader names those of drivers and of implicit
+/// layers, and not those of layers that a variable enables. So the layer is an implicit one as well, for this program.
+///
+/// All versions of the loader read this variable for implicit layers.
+fn implicit_variable(folder: &Path) -> Result<(&'static str, String)> {
+    const VARIABLE: &str = "XDG_CONFIG_DIRS";
+    /// What counts if the variable is not set.
+    const DEFAULT: &str = "/etc/xdg";
+    let place = folder.join("vulkan/implicit_layer.d");
+    let mut manifest = manifest(LayerName::Headless, &LAYER.find()?);
+    manifest["layer"]["enable_environment"] = json!({ "LAVASCOPE_UNSEEN_SURFACES": "1" });
+    manifest["layer"]["disable_environment"] = json!({ "LAVASCOPE_DISABLE": "1" });
+    LAYER.write_manifest(&place, LayerName::Headless.manifest_file(), &format!("{manifest:#}\n"))?;
+    let own = std::env::var(VARIABLE).ok().filter(|it| !it.is_empty()).unwrap_or_else(|| DEFAULT.to_owned());
+    Ok((VARIABLE, format!("{}:{own}", utf8(folder)?)))
 }
 
 fn write_private_manifest(name: LayerName) -> Result<PathBuf> {
@@ -178,9 +199,9 @@ mod tests {
         let value = manifest(LayerName::Khronos, "/opt/a \"b\"/lib.so");
         assert_eq!(value["layer"]["name"], "VK_LAYER_KHRONOS_validation");
         assert_eq!(value["layer"]["library_path"], "/opt/a \"b\"/lib.so");
-        // Only the manifest for a replay has headless surfaces.
+        // A loader would offer the extension of this manifest to every program.
         let has = |name| manifest(name, "lib.so").to_string().contains("VK_EXT_headless_surface");
-        assert!(has(LayerName::Replay) && !has(LayerName::Own) && !has(LayerName::Khronos));
+        assert!(has(LayerName::Headless) && !has(LayerName::Own) && !has(LayerName::Khronos));
     }
 
     #[test]

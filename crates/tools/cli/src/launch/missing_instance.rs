@@ -18,9 +18,17 @@ const PROGRAM_BYTES_MAX: u64 = 256 << 20;
 const PROBE_LIMIT: Duration = Duration::from_secs(10);
 const LAYER_PREFIX: &[u8] = b"VK_LAYER_";
 
-/// The line for a program that ran with these variables.
-pub(crate) fn explain(program: &OsStr, variables: &[(&'static str, String)]) -> String {
+/// The line for a program that ran with these variables. `direct_driver` is a driver that it loaded without the Vulkan
+/// loader.
+pub(crate) fn explain(program: &OsStr, variables: &[(&'static str, String)], direct_driver: Option<PathBuf>) -> String {
     let name = program.display();
+    if let Some(driver) = direct_driver {
+        return format!(
+            "lavascope: `{name}` loads the driver {} itself, without the Vulkan loader, so no layer sees its calls and \
+             nothing was checked; if it can use the loader (libvulkan.so.1), let it do so\n",
+            driver.display()
+        );
+    }
     let reason = reason(program, variables).unwrap_or_else(|| {
         "if it uses Vulkan, `lavascope doctor` checks the loader, the drivers and the layer".to_owned()
     });

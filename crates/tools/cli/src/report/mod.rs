@@ -389,6 +389,11 @@ impl ReportFolder {
     }
 }
 
+/// Whether a process under the layer has reported something into a folder.
+pub(crate) fn has_reports(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut it| it.next().is_some())
+}
+
 impl Drop for ReportFolder {
     fn drop(&mut self) {
         // It lies among temporary files, and nothing depends on it.

@@ -1,10 +1,12 @@
 //! Reads the records of a trace. A reader thread decodes, orders and checks them ahead of the
 //! consumer.
+//!
+//! Calls have the numbers of messages, in the records and in their order edges: see [`CallNumbers`].
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use lavascope_record::{CheckError, Record, RecordCheckCache, check, from_trusted};
-use lavascope_trace::{MergedReader, Trace};
+use lavascope_record::{CheckError, OrderEdge, Record, RecordCheckCache, RecordHeader, check, from_trusted};
+use lavascope_trace::{CallNumbers, MergedReader, Trace};
 
 use crate::text::progress::TerminalProgress;
 use crate::trace::trace_file::TraceFile;
@@ -30,6 +32,8 @@ pub(crate) struct ReadOutcome {
     pub(crate) damage: Vec<String>,
     /// Whether the calls of all threads can be ordered.
     pub(crate) is_ordered: bool,
+    /// The numbers of the calls that were read.
+    pub(crate) numbers: CallNumbers,
 }
 
 /// Passes all records of a trace to `take`, in a possible order of the calls. `take` returns false
@@ -43,7 +47,8 @@ pub(crate) fn each_record(
     let (full, batches) = sync_channel(BATCHES);
     let (empty, used) = channel();
     std::thread::scope(|scope| {
-        let reader = scope.spawn(move || read_batches(file.merged(trace), &full, &used));
+        let numbers = CallNumbers::new(trace);
+        let reader = scope.spawn(move || read_batches(file.merged(trace), numbers, &full, &used));
         let is_through = deliver_batches(&batches, &empty, file.size(), progress, &mut take);
         // The reader thread stops when the channel is closed.
         drop(batches);
@@ -79,15 +84,18 @@ struct BatchRecord {
 /// Runs on the reader thread.
 fn read_batches(
     mut merged: MergedReader<'_, '_>,
+    numbers: CallNumbers,
     full: &SyncSender<RecordBatch>,
     used: &Receiver<RecordBatch>,
 ) -> ReadOutcome {
-    let mut outcome = ReadOutcome::default();
+    let mut outcome = ReadOutcome { numbers, ..ReadOutcome::default() };
     let (mut alike, mut batch) = (RecordCheckCache::default(), RecordBatch::default());
     loop {
         match merged.take_next() {
             Ok(Some(merged_record)) => {
+                let first = batch.words.len();
                 batch.words.extend_from_slice(merged_record.record);
+                number_calls(merged_record.stream, &mut batch.words[first..], &mut outcome.numbers);
                 let (words, fault) =
                     (merged_record.record.len() as u32, alike.check(merged_record.record).err().map(Box::new));
                 batch.records.push(BatchRecord {
@@ -99,7 +107,7 @@ fn read_batches(
             }
             Ok(None) => break,
             // Only the damaged record is lost.
-            Err(error) => outcome.damage.push(error.to_string()),
+            Err(error) => outcome.damage.push(error.with_numbers(&outcome.numbers).to_string()),
         }
         if batch.words.len() >= BATCH_WORDS {
             batch.progress = merged.progress();
@@ -114,6 +122,17 @@ fn read_batches(
     outcome.damage.extend(merged.damages().iter().map(ToString::to_string));
     outcome.is_ordered = merged.out_of_order() == 0;
     outcome
+}
+
+/// Replaces positions in streams by the numbers of calls.
+fn number_calls(stream: u32, words: &mut [u64], numbers: &mut CallNumbers) {
+    let head = RecordHeader::from_words(words[0], words[1]);
+    numbers.read(stream, head);
+    words[1] = RecordHeader { call: numbers.number(stream, head.call), ..head }.to_words()[1];
+    for word in &mut words[head.body_words as usize..] {
+        let edge = OrderEdge::from_word(*word);
+        *word = OrderEdge { call: numbers.number(edge.thread, edge.call), ..edge }.to_word();
+    }
 }
 
 /// Passes the records of all batches to `take`. Returns false if `take` stopped.

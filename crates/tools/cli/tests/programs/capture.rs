@@ -194,8 +194,8 @@ fn calls_are_printed_with_what_they_come_after() {
         |arguments: &[&str]| text(&succeed(stage.lavascope().arg("print").arg("trace.lava").args(arguments)).stdout);
     let all = print(&[]);
     assert!(all.contains("// after call "), "threads hand things to each other");
-    assert!(all.starts_with("// thread 1\n// 0: frame 0, "));
-    let first = print(&["--range", "0"]);
+    assert!(all.starts_with("// call 1 of thread 1: frame 0, "));
+    let first = print(&["1"]);
     assert!(all.starts_with(&first) && first.contains("vkCreateInstance ->\n"), "{first}");
     let second = print(&["--thread", "2", "--json"]);
     let lines: Vec<Value> = second.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
@@ -250,7 +250,7 @@ fn what_the_host_wrote_is_in_the_trace() {
         text(&result.stdout)
     };
     let all = print(&[]);
-    let wrote = all.find("// the host wrote ").expect("it is printed");
+    let wrote = all.find("// new before call ").expect("it is printed");
     assert!(all[wrote..].contains("vkQueueSubmit"), "before a submission");
     assert!(!all.contains("no call that this version knows"), "{all}");
     let lines = print(&["--json"]);

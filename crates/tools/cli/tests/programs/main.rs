@@ -22,6 +22,7 @@ mod hostile;
 mod khronos_properties;
 mod known;
 mod leaks;
+mod looking;
 mod memory_check;
 mod message_types;
 mod observed;

@@ -8,7 +8,7 @@ use crate::common::{output, text};
 use crate::displays::XServer;
 use crate::faults::is_only_for_null;
 use crate::known::{on_wgpu, python, wgpu};
-use crate::test_environment::{TestEnvironment, names, samples, succeed};
+use crate::test_environment::{TestEnvironment, names, samples, succeed, verified};
 
 /// Samples whose results the host does not read: this one only records, and submits nothing.
 const WITHOUT_RESULTS: [&str; 1] = ["recording"];
@@ -29,8 +29,7 @@ fn replay(stage: &TestEnvironment, options: &[&str]) -> Command {
 }
 
 fn replayed(stage: &TestEnvironment, options: &[&str]) -> Value {
-    let result = succeed(&mut replay(stage, options));
-    serde_json::from_slice(&result.stdout).expect("JSON")
+    verified(&mut replay(stage, options))
 }
 
 #[test]
@@ -60,8 +59,7 @@ fn replay_again(stage: &TestEnvironment, name: &str) {
     let mut command = replay(stage, &["--recapture", "again.lava"]);
     let first = succeed(command.env("LAVASCOPE_CAPTURE_RESULTS", "1"));
     let first: Value = serde_json::from_slice(&first.stdout).expect("JSON");
-    let again = succeed(stage.lavascope().args(["replay", "--json", "--verify", "again.lava"]));
-    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
+    let again = verified(stage.lavascope().args(["replay", "--json", "--verify", "again.lava"]));
     assert_eq!((&again["different_bytes"], &again["frames"]), (&0.into(), &first["frames"]), "{name}: {again:#}");
     let has_results = WITHOUT_RESULTS.contains(&name) || again["equal_bytes"].as_u64() > Some(0);
     assert!(has_results && again["threads"].as_u64() >= first["threads"].as_u64(), "{name}: {again:#}");

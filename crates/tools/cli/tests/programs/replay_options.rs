@@ -241,6 +241,13 @@ fn a_replay_waits_before_a_call_until_enter() {
     let result = child.wait_with_output().expect("it ends");
     assert!(said.contains("the process is"), "{said}");
     assert_eq!(json(&result.stdout)["frames"], 5);
+    let result = output(&mut replay(&stage, &["--pause-at", "7:1"]));
+    assert_eq!(result.status.code(), Some(2));
+    assert!(text(&result.stderr).contains("there is no thread 7 to pause"), "{}", text(&result.stderr));
+    let result = output(&mut replay(&stage, &["--pause-at", "100000"]));
+    assert_eq!(result.status.code(), Some(2));
+    let missing = "thread 1 has no call 100000 to pause at; its calls are 1 to ";
+    assert!(text(&result.stderr).contains(missing), "{}", text(&result.stderr));
     let result = output(&mut replay(&stage, &["--pause-at", "x:1"]));
     assert!(text(&result.stderr).contains("names no call"), "{}", text(&result.stderr));
 }

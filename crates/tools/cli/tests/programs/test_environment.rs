@@ -124,6 +124,16 @@ pub(crate) fn succeed(command: &mut Command) -> Output {
     output
 }
 
+/// The JSON of a replay without differences. Exit code 2 is right only where nothing was compared.
+pub(crate) fn verified(command: &mut Command) -> Value {
+    let output = output(command);
+    let said = text(&[&output.stdout[..], &output.stderr].concat());
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let expected = if document["not_compared"].is_string() { 2 } else { 0 };
+    assert_eq!(output.status.code(), Some(expected), "{command:?}\n{said}");
+    document
+}
+
 /// The program with the samples, from this build.
 pub(crate) fn samples() -> PathBuf {
     let path = beside("lavascope-samples");

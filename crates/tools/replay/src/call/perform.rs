@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use lavascope_abi::desc::{Blob, CommandLevel, Fixup, Pointee, ResultKind};
 use lavascope_abi::{Command, HandleType, ObjectId, Ptr, SpecializationMapEntry};
@@ -133,6 +135,8 @@ pub(crate) struct Performer<'a> {
     pub(crate) in_place_handles: InPlaceHandles,
     /// By command number; empty until a command is cached.
     pub(crate) cached_calls: Vec<Option<CachedCall>>,
+    /// When the current call began and returned in the trace, in ticks.
+    recorded_span: (u64, u64),
 }
 
 /// A call laid out as C memory, which [`Performer::unpack`] makes.
@@ -156,7 +160,30 @@ impl<'a> Performer<'a> {
             functions: Vec::new(),
             in_place_handles: InPlaceHandles::new(replay),
             cached_calls: Vec::new(),
+            recorded_span: (0, 0),
         }
+    }
+
+    /// Notes when a call began and returned in the trace.
+    #[inline]
+    pub(crate) fn note_times(&mut self, command: u16, began: u64, returned: u64) {
+        self.recorded_span = (began, returned);
+        let is_submission = matches!(
+            Command::from_number(command),
+            Some(Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse)
+        );
+        if is_submission {
+            self.replay.last_submission.store(returned, Ordering::Relaxed);
+        }
+    }
+
+    /// How long the current call waited in the trace. A program may wait by asking again and again, so the time counts
+    /// from the last submission, if that was before the call.
+    pub(crate) fn recorded_wait(&self) -> Duration {
+        let (began, returned) = self.recorded_span;
+        let ticks = returned.saturating_sub(began.min(self.replay.last_submission.load(Ordering::Relaxed)));
+        let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(self.replay.ticks_per_second);
+        Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
     }
 
     pub(crate) fn perform(&mut self, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {

@@ -26,6 +26,18 @@ struct BoundRange {
     bytes: Range<u64>,
     /// Whether only the driver knows what the bytes mean.
     is_opaque: bool,
+    /// Whether the resource was destroyed. Its bytes are compared later, and messages name it.
+    is_destroyed: bool,
+}
+
+impl BoundRange {
+    fn new(resource: ObjectId, bytes: Range<u64>, is_opaque: bool) -> BoundRange {
+        BoundRange { resource, bytes, is_opaque, is_destroyed: false }
+    }
+
+    fn overlaps(&self, other: &BoundRange) -> bool {
+        self.bytes.start < other.bytes.end && other.bytes.start < self.bytes.end
+    }
 }
 
 /// All resources that are bound.
@@ -42,22 +54,30 @@ pub(crate) struct MemoryBindings {
 impl MemoryBindings {
     fn add(&self, memory: ObjectId, bound_range: BoundRange) {
         lock(&self.memories).insert(bound_range.resource, memory);
-        lock(&self.bound).entry(memory).or_default().push(bound_range);
+        let mut bound = lock(&self.bound);
+        let all = bound.entry(memory).or_default();
+        all.retain(|it| !it.is_destroyed || !it.overlaps(&bound_range));
+        all.push(bound_range);
     }
 
     fn remove(&self, resource: ObjectId) {
         lock(&self.linear).remove(&resource);
         let memory = lock(&self.memories).remove(&resource);
-        if let Some(all) = memory.and_then(|it| lock(&self.bound).get_mut(&it).map(std::mem::take)) {
-            let kept: Vec<BoundRange> = all.into_iter().filter(|it| it.resource != resource).collect();
-            if let Some(memory) = memory {
-                lock(&self.bound).insert(memory, kept);
-            }
-        }
+        let mut bound = lock(&self.bound);
+        let all = memory.and_then(|it| bound.get_mut(&it)).into_iter().flatten();
+        all.filter(|it| it.resource == resource).for_each(|it| it.is_destroyed = true);
     }
 
     pub(crate) fn remove_memory(&self, memory: ObjectId) {
         lock(&self.bound).remove(&memory);
+    }
+
+    /// The resource at a byte of a memory, and where it begins; the smallest one, if there are several.
+    pub(crate) fn resource_at(&self, memory: ObjectId, offset: u64) -> Option<(ObjectId, u64)> {
+        let bound = lock(&self.bound);
+        let here = bound.get(&memory)?.iter().filter(|it| it.bytes.contains(&offset));
+        let smallest = here.min_by_key(|it| (it.is_destroyed, it.bytes.end - it.bytes.start, it.resource.raw()))?;
+        Some((smallest.resource, smallest.bytes.start))
     }
 
     /// Which bytes of a range the host cannot have written, if any.
@@ -68,12 +88,12 @@ impl MemoryBindings {
             let (first, end) = (bound_range.bytes.start.max(bytes.start), bound_range.bytes.end.min(bytes.end));
             (first < end).then(|| (first - bytes.start) as usize..(end - bytes.start) as usize)
         };
-        let mut parts = all.iter().filter(|it| it.is_opaque).filter_map(part).peekable();
+        let mut parts = all.iter().filter(|it| it.is_opaque && !it.is_destroyed).filter_map(part).peekable();
         parts.peek()?;
         let mut marks = vec![false; (bytes.end - bytes.start) as usize];
         parts.for_each(|it| marks[it].fill(true));
         // A range that also belongs to another resource may be accessed by the host.
-        all.iter().filter(|it| !it.is_opaque).filter_map(part).for_each(|it| marks[it].fill(false));
+        all.iter().filter(|it| !it.is_opaque && !it.is_destroyed).filter_map(part).for_each(|it| marks[it].fill(false));
         Some(marks)
     }
 }
@@ -138,13 +158,13 @@ impl Performer<'_> {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(buffer), ObjectId::from_raw(memory)) else { return };
             let size = self.replay.addresses.size_of(id).unwrap_or(0);
             let bytes = offset..offset.saturating_add(size);
-            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque: false });
+            self.replay.bindings.add(memory, BoundRange::new(id, bytes, false));
         };
         let image = |image: u64, memory: u64, offset: u64| {
             let (Some(id), Some(memory)) = (ObjectId::from_raw(image), ObjectId::from_raw(memory)) else { return };
             let bytes = offset..offset.saturating_add(self.image_size(device, id));
             let is_opaque = !lock(&self.replay.bindings.linear).contains(&id);
-            self.replay.bindings.add(memory, BoundRange { resource: id, bytes, is_opaque });
+            self.replay.bindings.add(memory, BoundRange::new(id, bytes, is_opaque));
         };
         match Call::of(recorded_call.enter) {
             Some(Call::BindBufferMemory(params)) => buffer(params.buffer.0, params.memory.0, params.memory_offset),
@@ -184,13 +204,15 @@ mod tests {
         let (image, buffer) = (id(HandleType::Image, 1), id(HandleType::Buffer, 1));
         let bindings = MemoryBindings::default();
         assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
-        bindings.add(memory, BoundRange { resource: image, bytes: 2..8, is_opaque: true });
+        bindings.add(memory, BoundRange::new(image, 2..8, true));
         assert_eq!(bindings.opaque_bytes(memory, 0..4), Some(vec![false, false, true, true]));
         assert_eq!(bindings.opaque_bytes(memory, 8..12), None);
-        bindings.add(memory, BoundRange { resource: buffer, bytes: 3..6, is_opaque: false });
+        bindings.add(memory, BoundRange::new(buffer, 3..6, false));
         assert_eq!(bindings.opaque_bytes(memory, 2..7), Some(vec![true, false, false, false, true]));
+        assert_eq!([1, 2, 4].map(|it| bindings.resource_at(memory, it)), [None, Some((image, 2)), Some((buffer, 3))]);
         bindings.remove(image);
         assert_eq!(bindings.opaque_bytes(memory, 0..10), None);
+        assert_eq!(bindings.resource_at(memory, 2), Some((image, 2)), "what it was before is still known");
         bindings.remove(buffer);
         bindings.remove_memory(memory);
     }

@@ -76,8 +76,20 @@ struct RecordedContents {
 pub struct WriteComparison {
     pub equal: u64,
     pub different: u64,
-    /// Where the first difference is.
-    pub first_difference: Option<(ObjectId, u64)>,
+    pub first_difference: Option<WriteDifference>,
+}
+
+/// Bytes that the device wrote other than in the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteDifference {
+    pub memory: ObjectId,
+    /// The first byte that differs.
+    pub offset: u64,
+    /// The buffer or image that it belongs to, and the offset of the element from its beginning.
+    pub resource: Option<(ObjectId, u64)>,
+    /// The element of four bytes that has the byte, in the trace and here.
+    pub recorded: u32,
+    pub replayed: u32,
 }
 
 impl WriteComparison {
@@ -281,18 +293,47 @@ impl ReplayMemory {
         let known = lock(known);
         let range = first as usize..end as usize;
         let all = live.iter().zip(&known.bytes[range.clone()]).zip(&known.is_recorded[range]).enumerate();
-        for (at, ((live, known_byte), is_recorded)) in all {
+        for (at, ((live_byte, known_byte), is_recorded)) in all {
             let place = first + at as u64;
-            if live != known_byte
+            if live_byte != known_byte
                 && *is_recorded
                 && !is_opaque(at)
                 && !is_remapped_byte(&known.bytes, place as usize, addresses)
             {
                 results.different += 1;
-                results.first_difference = results.first_difference.or(Some((self.id, place)));
+                if results.first_difference.is_none() {
+                    results.first_difference = Some(self.difference(place, (first, &live), &known.bytes, bindings));
+                }
             }
         }
         Ok(results)
+    }
+
+    /// Describes the difference at a byte. `live` are the bytes here, from a byte on.
+    fn difference(
+        &self,
+        offset: u64,
+        (first, live): (u64, &[u8]),
+        recorded: &[u8],
+        bindings: &MemoryBindings,
+    ) -> WriteDifference {
+        let resource = bindings.resource_at(self.id, offset);
+        let begin = resource.map_or(0, |it| it.1);
+        let element = begin + ((offset - begin) & !3);
+        // An element at an end may have fewer bytes.
+        let word = |bytes: &[u8], base: u64| {
+            u32::from_le_bytes(std::array::from_fn(|at| {
+                let index = (element + at as u64).checked_sub(base).map(|it| it as usize);
+                index.and_then(|it| bytes.get(it)).copied().unwrap_or(0)
+            }))
+        };
+        WriteDifference {
+            memory: self.id,
+            offset,
+            resource: resource.map(|(id, begin)| (id, element - begin)),
+            recorded: word(recorded, 0),
+            replayed: word(live, first),
+        }
     }
 
     /// The current bytes, wherever they are.

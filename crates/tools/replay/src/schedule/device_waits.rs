@@ -6,11 +6,14 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use lavascope_trace::CallNumbers;
 
 use crate::call::perform::{Performer, RecordedCall};
-use crate::error::ReplayError;
+use crate::error::{ReplayError, ThreadWait, ThreadWaits};
 use crate::replay::{Replay, lock};
+use crate::schedule::patience::{StallClock, device_patience};
 use crate::schedule::progress::StallWatch;
 
 /// All threads that wait for the device.
@@ -23,6 +26,7 @@ struct DeviceWait {
     command: &'static str,
     what: &'static str,
     limit: WaitLimit,
+    patience: Duration,
 }
 
 /// Whether the driver returns from a wait early.
@@ -51,8 +55,9 @@ impl<'a> Performer<'a> {
     ) -> DeviceWaitGuard<'a> {
         let (replay, stream) = (self.replay, self.stream);
         let (call, command) = (recorded_call.enter.call_number(), recorded_call.command().desc().name);
-        lock(&replay.device_waits.0).push(DeviceWait { stream, call, command, what, limit });
-        DeviceWaitGuard { replay, stream, watch: replay.progress.watch(replay.options.patience) }
+        let patience = device_patience(replay.options.patience, self.recorded_wait());
+        lock(&replay.device_waits.0).push(DeviceWait { stream, call, command, what, limit, patience });
+        DeviceWaitGuard { replay, stream, watch: replay.progress.watch() }
     }
 }
 
@@ -60,7 +65,8 @@ impl DeviceWaitGuard<'_> {
     /// Returns an error if the replay was stopped, or nothing makes progress.
     pub(crate) fn check(&mut self) -> Result<(), ReplayError> {
         let replay = self.replay;
-        self.watch.check(|| replay.describe_waits())
+        let patience = replay.device_patience(|_| true);
+        self.watch.check(patience, || replay.thread_waits())
     }
 }
 
@@ -74,14 +80,21 @@ impl Drop for DeviceWaitGuard<'_> {
 }
 
 impl Replay {
-    /// Describes all waits: first those for the device, then those between threads.
-    fn describe_waits(&self) -> String {
-        let text = |device_wait: &DeviceWait| {
-            let DeviceWait { stream, call, command, what, .. } = device_wait;
-            format!("call {call} of thread {stream}, {command}, waits for {what}")
+    /// All waits: first those for the device, then those between threads.
+    fn thread_waits(&self) -> ThreadWaits {
+        let one = |device_wait: &DeviceWait| {
+            let DeviceWait { stream, call, command, what, .. } = *device_wait;
+            ThreadWait::Device { stream, call, command, what }
         };
-        let all: Vec<String> = lock(&self.device_waits.0).iter().map(text).collect();
-        all.into_iter().chain(self.progress.describe_waits()).collect::<Vec<_>>().join(", ")
+        let all: Vec<ThreadWait> = lock(&self.device_waits.0).iter().map(one).collect();
+        ThreadWaits(all.into_iter().chain(self.progress.thread_waits()).collect())
+    }
+
+    /// How long nothing may happen: the time of the wait that may take longest.
+    fn device_patience(&self, is_meant: impl Fn(WaitLimit) -> bool) -> Duration {
+        let waits = lock(&self.device_waits.0);
+        let longest = waits.iter().filter(|it| is_meant(it.limit)).map(|it| it.patience).max();
+        longest.unwrap_or(self.options.patience)
     }
 
     /// Whether a thread is in a wait that only the device can end.
@@ -94,30 +107,32 @@ impl Replay {
 pub(crate) struct HangDetector<'a> {
     replay: &'a Replay,
     seen: u64,
-    since: Instant,
+    clock: StallClock,
     is_reported: bool,
 }
 
 impl<'a> HangDetector<'a> {
     pub(crate) fn new(replay: &'a Replay) -> HangDetector<'a> {
-        HangDetector { replay, seen: 0, since: Instant::now(), is_reported: false }
+        HangDetector { replay, seen: 0, clock: StallClock::start(), is_reported: false }
     }
 
-    /// Checks once, and reports at most once.
-    pub(crate) fn check(&mut self) {
+    /// Checks once, and reports at most once. `numbers` gives the numbers of calls.
+    pub(crate) fn check(&mut self, numbers: impl FnOnce() -> CallNumbers) {
         let Replay { progress, options, .. } = self.replay;
         let seen = progress.total_progress();
         let is_paused = progress.is_paused.load(Ordering::Relaxed);
         if seen != self.seen || is_paused || !self.replay.is_blocked_in_driver() {
-            (self.seen, self.since) = (seen, Instant::now());
+            (self.seen, self.clock) = (seen, StallClock::start());
         }
-        if self.is_reported || self.since.elapsed() < options.patience {
+        let patience = self.replay.device_patience(|it| it == WaitLimit::Unlimited);
+        if self.is_reported || !self.clock.is_over(patience) {
             return;
         }
         self.is_reported = true;
-        let error = ReplayError::Stuck { seconds: options.patience.as_secs(), what: self.replay.describe_waits() };
+        let seconds = self.clock.since().elapsed().as_secs();
+        let error = ReplayError::Stuck { seconds, what: self.replay.thread_waits() };
         if let Some(hung) = &options.on_hang {
-            hung(&error);
+            hung(&error.with_numbers(&numbers()));
         }
     }
 }

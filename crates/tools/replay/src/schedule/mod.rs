@@ -6,6 +6,7 @@ pub(crate) mod device_waits;
 pub(crate) mod frame_clock;
 #[cfg(test)]
 pub(crate) mod loom_model;
+pub(crate) mod patience;
 pub(crate) mod player;
 pub(crate) mod progress;
 pub(crate) mod progress_counter;

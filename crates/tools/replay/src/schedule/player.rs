@@ -12,13 +12,26 @@ use crate::call::in_place_call::{CachedOutcome, only_code};
 use crate::call::perform::{Performer, RecordedCall};
 use crate::error::ReplayError;
 use crate::memory::device_memory::WriteComparison;
-use crate::replay::{Replay, lock};
+use crate::replay::{Replay, UnreturnedCall, lock};
 use crate::schedule::progress_counter::ProgressCounter;
 use crate::schedule::throttle::ThreadThrottle;
 use crate::teardown;
 
 /// Sleeping threads are woken explicitly once in this many recorded commands.
 const FLUSH_INTERVAL: u64 = 64;
+
+/// A call that has begun, and the time of that in the trace.
+#[derive(Default)]
+struct OpenCall {
+    words: Vec<u64>,
+    time: u64,
+}
+
+impl OpenCall {
+    fn head(&self) -> RecordHeader {
+        RecordHeader::from_words(self.words[0], self.words[1])
+    }
+}
 
 /// Plays the calls of one stream in their order.
 pub(crate) struct StreamPlayer<'a> {
@@ -28,7 +41,7 @@ pub(crate) struct StreamPlayer<'a> {
     counter: &'a ProgressCounter,
     stream: u32,
     /// Calls that have begun and not returned, outermost first. There are several if a callback makes calls.
-    open_calls: Vec<Vec<u64>>,
+    open_calls: Vec<OpenCall>,
     throttle: Option<ThreadThrottle<'a>>,
     calls: u64,
     write_comparison: WriteComparison,
@@ -66,7 +79,7 @@ impl<'a> StreamPlayer<'a> {
 
     /// Whether an outer call has begun. An inner one then returns before any other thread continues.
     pub(crate) fn is_in_call(&self) -> bool {
-        let command = |it: &Vec<u64>| Command::from_number(RecordHeader::from_words(it[0], it[1]).command);
+        let command = |it: &OpenCall| Command::from_number(it.head().command);
         self.open_calls.last().and_then(command).is_some_and(|it| !is_wait(it))
     }
 
@@ -75,11 +88,10 @@ impl<'a> StreamPlayer<'a> {
         lock(&self.performer.replay.write_comparison).add(self.write_comparison);
         self.performer.replay.calls.fetch_add(self.calls, Ordering::Relaxed);
         for open_call in &self.open_calls {
-            let head = RecordHeader::from_words(open_call[0], open_call[1]);
-            let name = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
-            let text =
-                format!("call {} of thread {}, {name}, never returned, and was not made", head.call, self.stream);
-            self.performer.replay.remark(text);
+            let head = open_call.head();
+            let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+            let unreturned = UnreturnedCall { stream: self.stream, position: head.call, command };
+            lock(&self.performer.replay.unreturned).push(unreturned);
         }
         self.performer.replay.progress.end(self.index);
     }
@@ -144,8 +156,8 @@ impl<'a> StreamPlayer<'a> {
         let is_complete = match kind {
             beside::HOST_WRITE => self.write(words).map(|()| true)?,
             beside::HOST_BYTES => self.store_host_bytes(words).map(|()| true)?,
-            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words)?,
-            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words).map(|()| true)?,
+            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words, time)?,
+            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words, time).map(|()| true)?,
             _ => false,
         };
         if is_complete {
@@ -175,13 +187,18 @@ impl<'a> StreamPlayer<'a> {
         ReplayError::Record { stream: self.stream, what }
     }
 
+    fn call_error(&self, head: RecordHeader, what: &str) -> ReplayError {
+        let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
+        ReplayError::Call { stream: self.stream, call: head.call, command, what: what.to_owned() }
+    }
+
     /// Processes the parameters of a call. A call without outputs is performed at once; returns whether it was.
     #[inline]
-    fn enter(&mut self, head: (u64, u64), words: &mut [u64]) -> Result<bool, ReplayError> {
+    fn enter(&mut self, head: (u64, u64), words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
         if let Some(entry) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
             if entry.has_leave {
-                return self.open_call(entry, words).map(|()| false);
+                return self.open_call(entry, words, time).map(|()| false);
             }
             if let Some(in_place_call) = entry.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
                 // A recorded command is quick, but sleeping threads should not wait long for their wake-up.
@@ -208,7 +225,7 @@ impl<'a> StreamPlayer<'a> {
     }
 
     /// Keeps a call until its outputs are known.
-    fn open_call(&mut self, entry: &CommandEntry, words: &[u64]) -> Result<(), ReplayError> {
+    fn open_call(&mut self, entry: &CommandEntry, words: &[u64], time: u64) -> Result<(), ReplayError> {
         // Records of commands with an in-place function are checked when they are performed.
         if entry.in_place.is_none() {
             check(words).map_err(|it| self.record_error(it.to_string()))?;
@@ -216,21 +233,23 @@ impl<'a> StreamPlayer<'a> {
         let mut kept = self.spare.pop().unwrap_or_default();
         kept.clear();
         kept.extend_from_slice(words);
-        self.open_calls.push(kept);
+        self.open_calls.push(OpenCall { words: kept, time });
         Ok(())
     }
 
-    fn leave(&mut self, head: (u64, u64), words: &[u64]) -> Result<(), ReplayError> {
+    fn leave(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let position = self.open_calls.iter().rposition(|it| RecordHeader::from_words(it[0], it[1]).call == call);
+        let position = self.open_calls.iter().rposition(|it| it.head().call == call);
         let Some(position) = position else {
-            return Err(self.record_error(format!("call {call} returns without having begun")));
+            return Err(self.call_error(head, "the call returns without having begun"));
         };
-        let mut enter = self.open_calls.remove(position);
-        if RecordHeader::from_words(enter[0], enter[1]).command != head.command {
-            return Err(self.record_error(format!("the end of call {call} has another command than its beginning")));
+        let open_call = self.open_calls.remove(position);
+        if open_call.head().command != head.command {
+            return Err(self.call_error(head, "the end of the call has another command than its beginning"));
         }
+        let OpenCall { words: mut enter, time: began } = open_call;
+        self.performer.note_times(head.command, began, time);
         self.calls += 1;
         self.performer.replay.progress.flush_wakeups(self.index);
         let result = self.complete_call(head, &mut enter, words);
@@ -260,8 +279,7 @@ impl<'a> StreamPlayer<'a> {
         // Checked at the begin of the call, or not yet.
         let enter = match in_place_call {
             Some(_) => check(enter).map_err(|it| self.record_error(it.to_string()))?,
-            None => from_trusted(enter)
-                .ok_or_else(|| self.record_error(format!("the record of call {} is invalid", head.call)))?,
+            None => from_trusted(enter).ok_or_else(|| self.call_error(head, "the record of the call is invalid"))?,
         };
         self.performer.perform(&RecordedCall { enter, leave: Some(leave) })
     }

@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
-use crate::error::ReplayError;
+use crate::error::{ReplayError, ThreadWait, ThreadWaits};
+use crate::schedule::patience::StallClock;
 use crate::schedule::progress_counter::ProgressCounter;
 
 /// Number of polls before a thread sleeps: about two microseconds.
@@ -169,8 +170,8 @@ impl ReplayProgress {
     }
 
     /// Describes the waits from the thread at `index`, if they form a cycle.
-    fn find_cycle(&self, index: usize) -> Option<String> {
-        let mut texts = Vec::new();
+    fn find_cycle(&self, index: usize) -> Option<ThreadWaits> {
+        let mut waits = Vec::new();
         let mut at = index;
         for _ in 0..self.all.len() {
             let own = &self.all[at];
@@ -179,27 +180,27 @@ impl ReplayProgress {
             if self.completed(other) >= until {
                 return None;
             }
-            texts.push(self.text(own, other, until));
+            waits.push(self.thread_wait(own, other, until));
             at = other;
             if at == index {
-                return Some(texts.join(", "));
+                return Some(ThreadWaits(waits));
             }
         }
         None
     }
 
-    /// Describes which thread waits for which.
-    pub(crate) fn describe_waits(&self) -> Vec<String> {
+    /// Which thread waits for which.
+    pub(crate) fn thread_waits(&self) -> Vec<ThreadWait> {
         let one = |own: &StreamProgress| {
             let other = (own.waits_for.load(Ordering::Acquire) as usize).checked_sub(1)?;
-            Some(self.text(own, other, own.waits_until.load(Ordering::Relaxed)))
+            Some(self.thread_wait(own, other, own.waits_until.load(Ordering::Relaxed)))
         };
         self.all.iter().filter_map(one).collect()
     }
 
-    fn text(&self, own: &StreamProgress, other: usize, until: u64) -> String {
-        let (call, stream) = (own.call.load(Ordering::Relaxed), self.all[other].stream);
-        format!("call {call} of thread {} waits for call {until} of thread {stream}", own.stream)
+    fn thread_wait(&self, own: &StreamProgress, other: usize, until: u64) -> ThreadWait {
+        let call = own.call.load(Ordering::Relaxed);
+        ThreadWait::Call { stream: own.stream, call, other: self.all[other].stream, until }
     }
 
     /// Number of complete calls of threads that have not ended.
@@ -214,33 +215,32 @@ impl ReplayProgress {
     }
 
     /// Detects that no thread makes progress for some time.
-    pub(crate) fn watch(&self, patience: Duration) -> StallWatch<'_> {
-        StallWatch { progress: self, patience, seen: self.total_progress(), since: Instant::now() }
+    pub(crate) fn watch(&self) -> StallWatch<'_> {
+        StallWatch { progress: self, seen: self.total_progress(), clock: StallClock::start() }
     }
 }
 
 /// Used by a thread that waits for the device.
 pub(crate) struct StallWatch<'a> {
     progress: &'a ReplayProgress,
-    patience: Duration,
     seen: u64,
-    since: Instant,
+    clock: StallClock,
 }
 
 impl StallWatch<'_> {
     /// Returns an error if the replay was stopped, or no thread makes progress.
-    pub(crate) fn check(&mut self, what: impl FnOnce() -> String) -> Result<(), ReplayError> {
+    pub(crate) fn check(&mut self, patience: Duration, what: impl FnOnce() -> ThreadWaits) -> Result<(), ReplayError> {
         if self.progress.is_stopped() {
             return Err(ReplayError::Stopped);
         }
         let seen = self.progress.total_progress();
         if seen != self.seen || self.progress.is_paused.load(Ordering::Relaxed) {
-            (self.seen, self.since) = (seen, Instant::now());
+            (self.seen, self.clock) = (seen, StallClock::start());
         }
-        if self.since.elapsed() < self.patience {
+        if !self.clock.is_over(patience) {
             return Ok(());
         }
-        Err(ReplayError::Stuck { seconds: self.patience.as_secs(), what: what() })
+        Err(ReplayError::Stuck { seconds: self.clock.since().elapsed().as_secs(), what: what() })
     }
 }
 
@@ -310,15 +310,19 @@ mod tests {
     #[test]
     fn somebody_who_waits_for_ever_is_reported() {
         let progress = ReplayProgress::new(&[1], Arc::default());
-        let mut watch = progress.watch(Duration::from_secs(3600));
-        assert!(watch.check(|| "a fence".to_owned()).is_ok());
-        let before = watch.since;
-        thread::sleep(Duration::from_millis(1));
-        assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since == before);
+        let [long, short] = [Duration::from_secs(3600), Duration::from_millis(1)];
+        let wait = ThreadWait::Device { stream: 1, call: 2, command: "vkWaitForFences", what: "a fence" };
+        let waits = || ThreadWaits(vec![wait.clone()]);
+        let mut watch = progress.watch();
+        assert!(watch.check(long, waits).is_ok());
+        let before = watch.clock.since();
+        thread::sleep(short);
+        assert!(watch.check(long, waits).is_ok() && watch.clock.since() == before);
         progress.publish(0, 1);
-        assert!(watch.check(|| "a fence".to_owned()).is_ok() && watch.since > before);
-        watch.patience = Duration::from_millis(1);
-        thread::sleep(watch.patience);
-        assert!(watch.check(|| "a fence".to_owned()).is_err_and(|it| it.to_string().contains("a fence")));
+        assert!(watch.check(long, waits).is_ok() && watch.clock.since() > before);
+        // Long enough even if other tests compute.
+        thread::sleep(40 * short);
+        let text = watch.check(short, waits).expect_err("it is over").to_string();
+        assert!(text.contains("call 2 of thread 1, vkWaitForFences, waits for a fence"), "{text}");
     }
 }

@@ -7,7 +7,7 @@ use lavascope_record::OrderEdge;
 use lavascope_trace::NextRecord;
 use lavascope_trace::StreamReader;
 
-use crate::error::ReplayError;
+use crate::error::{ReplayError, ThreadWait, ThreadWaits};
 use crate::replay::Replay;
 use crate::schedule::player::StreamPlayer;
 
@@ -94,15 +94,15 @@ fn any_ready(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Resu
 }
 
 /// The call that all streams wait for.
-fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<String, ReplayError> {
-    let mut texts = Vec::new();
+fn describe_deadlock(replay: &Replay, parts: &mut [ScheduledStream<'_, '_, '_>]) -> Result<ThreadWaits, ReplayError> {
+    let mut waits = Vec::new();
     for part in parts.iter_mut().filter(|it| !it.is_finished) {
         if let Some(NextRecord { call, mut edges, .. }) = part.reader.peek()?
             && let Some(order_edge) = edges.find(|it| !replay.progress.is_complete(*it))
         {
-            let OrderEdge { thread, call: until } = order_edge;
-            texts.push(format!("call {call} of thread {} waits for call {until} of thread {thread}", part.stream));
+            let OrderEdge { thread: other, call: until } = order_edge;
+            waits.push(ThreadWait::Call { stream: part.stream, call, other, until });
         }
     }
-    Ok(texts.join(", "))
+    Ok(ThreadWaits(waits))
 }

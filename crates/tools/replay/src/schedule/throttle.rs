@@ -10,7 +10,7 @@ use lavascope_record::encoding::{RecordHeader, RecordPhase};
 
 use crate::error::ReplayError;
 use crate::options::{CallMoment, PausedCall};
-use crate::replay::{Replay, lock};
+use crate::replay::{PausedPosition, Replay, lock};
 use crate::schedule::chaos::Chaos;
 
 /// How long a thread sleeps before it checks whether the replay was stopped.
@@ -42,15 +42,14 @@ pub(crate) struct ThreadThrottle<'a> {
     stream: u32,
     chaos: Option<Chaos>,
     /// The call before which the thread waits for the user.
-    pause: Option<u64>,
+    pause: Option<PausedPosition>,
 }
 
 impl<'a> ThreadThrottle<'a> {
     /// None if nothing ever does.
     pub(crate) fn new(replay: &'a Replay, stream: u32, index: usize) -> Option<ThreadThrottle<'a>> {
         let chaos = replay.options.chaos.map(|it| Chaos::new(it, index));
-        let is_own = |it: &&crate::options::PausePoint| it.stream.map_or(index == 0, |it| it == stream);
-        let pause = replay.options.pause.as_ref().filter(is_own).map(|it| it.call);
+        let pause = replay.pause.filter(|it| it.stream == stream);
         let is_held = chaos.is_some() || pause.is_some() || replay.pace.is_some() || replay.options.on_call.is_some();
         is_held.then_some(ThreadThrottle { replay, stream, chaos, pause })
     }
@@ -64,12 +63,13 @@ impl<'a> ThreadThrottle<'a> {
         if let Some(pace) = self.replay.pace.as_ref().filter(|_| self.replay.clock.measured_since().is_some()) {
             self.sleep(pace.due(time))?;
         }
-        if self.pause == Some(head.call) && head.kind == RecordPhase::Enter as u8 {
-            self.pause = None;
+        let is_paused_call =
+            |it: &mut PausedPosition| it.position == head.call && head.kind == RecordPhase::Enter as u8;
+        if let Some(PausedPosition { number, .. }) = self.pause.take_if(is_paused_call) {
             let command = Command::from_number(head.command).map_or("a call", |it| it.desc().name);
             let is_paused = &self.replay.progress.is_paused;
             is_paused.store(true, Ordering::Relaxed);
-            self.replay.options.report_pause(&PausedCall { stream: self.stream, call: head.call, command });
+            self.replay.options.report_pause(&PausedCall { stream: self.stream, call: number, command });
             is_paused.store(false, Ordering::Relaxed);
         }
         self.replay.options.report_call(self.stream, head.call, CallMoment::Begin);

@@ -38,7 +38,10 @@ impl ThreadLocalState {
     /// After a call by which the host learned of the device's progress: records the device writes to mapped memory.
     pub(super) fn record_device_writes(&mut self, listeners: Listeners, handles: &HandleTable) {
         if let Some(memories) = &handles.memories {
-            memories.record_all_results(&mut self.mapped_write_sink(listeners));
+            let mut sink = self.mapped_write_sink(listeners);
+            sink.set_after_wait(true);
+            memories.record_all_results(&mut sink);
+            sink.set_after_wait(false);
         }
     }
 }

@@ -177,7 +177,7 @@ pub(crate) unsafe fn enter<T: Structure>(
         }
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
-        if listeners.without(Listeners::STACKS) == Listeners::READS
+        if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READS
             && local.try_pack_in_stream(target, (call, order), params, pack_in_stream)
         {
             return (PendingCall::new(target.thread_state, call, listeners), None);

@@ -116,7 +116,7 @@ pub(crate) struct FileFindings {
     notices: Vec<ReportNotice>,
     kind: InputKind,
     /// Of a trace.
-    records: Option<u64>,
+    calls: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -132,7 +132,7 @@ struct CheckedFile {
     file: String,
     /// None if it cannot be read.
     kind: Option<InputKind>,
-    records: Option<u64>,
+    calls: Option<u64>,
     /// Before any were hidden by rules.
     findings: usize,
     error: Option<String>,
@@ -141,9 +141,9 @@ struct CheckedFile {
 impl CheckedFile {
     /// What is printed for a file without hazards.
     fn clean_line(&self) -> Option<String> {
-        let records = self.records.map_or(String::new(), |it| format!(" in {it} records"));
+        let calls = self.calls.map_or(String::new(), |it| format!(" in {it} calls"));
         let is_clean = self.findings == 0 && self.error.is_none();
-        is_clean.then(|| format!("{}: no hazards{records}\n", self.file))
+        is_clean.then(|| format!("{}: no hazards{calls}\n", self.file))
     }
 }
 
@@ -175,7 +175,7 @@ impl CheckedFiles {
                 Err(error) => {
                     let error = format!("{error:#}");
                     all.errors.push(error.clone());
-                    CheckedFile { file: name, kind: None, records: None, findings: 0, error: Some(error) }
+                    CheckedFile { file: name, kind: None, calls: None, findings: 0, error: Some(error) }
                 }
             };
             all.files.push(file);
@@ -195,7 +195,7 @@ impl CheckedFiles {
         CheckedFile {
             file: name,
             kind: Some(found.kind),
-            records: found.records,
+            calls: found.calls,
             findings: self.document.findings.len() - before,
             error: None,
         }

@@ -35,7 +35,7 @@ pub(crate) fn check_scenario(file: &Path, content: &str, wants_needless: bool) -
             notices.push(ReportNotice::new(FindingSeverity::Warning, words));
         }
     }
-    Ok(FileFindings { findings, needless, notices, kind: InputKind::Scenario, records: None })
+    Ok(FileFindings { findings, needless, notices, kind: InputKind::Scenario, calls: None })
 }
 
 /// The text of a scenario, to show its lines.

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use lavascope_diag::{Diagnostic, Severity};
 use lavascope_findings::{Finding, FindingSeverity, ReportNotice, Stack};
-use lavascope_record::HostWrite;
+use lavascope_record::{HostWrite, RecordPhase};
+use lavascope_trace::PartNumbers;
 use lavascope_validate::Validator;
 
 use crate::commands::check::{FileFindings, InputKind};
@@ -18,7 +19,7 @@ struct TraceCheckResult {
     /// What was not followed, and how often.
     not_followed: Vec<(String, u64)>,
     damage: Vec<String>,
-    records: u64,
+    calls: u64,
     /// Explanations and fixes that were skipped because there are too many, one line for each reason.
     cut_explanations: Vec<String>,
 }
@@ -33,8 +34,8 @@ pub(crate) fn check_trace(
     // Traces have no call stacks.
     let findings = checked.diagnostics.iter().map(|it| Finding::of(it, &|_| Stack::default())).collect();
     let notices = checked.notices(&file.path);
-    let records = Some(checked.records);
-    Ok(FileFindings { findings, needless: Vec::new(), notices, kind: InputKind::Trace, records })
+    let calls = Some(checked.calls);
+    Ok(FileFindings { findings, needless: Vec::new(), notices, kind: InputKind::Trace, calls })
 }
 
 /// Most traces have no hazards: whether there are any is found out faster than what they are.
@@ -71,9 +72,9 @@ fn check_with(
     let trace = file.open()?;
     validator.check_submissions();
     validator.expect_all_host_writes();
-    let mut records = 0;
+    let mut calls = 0;
     let outcome = each_record(file, &trace, progress, |trace_record| {
-        records += 1;
+        calls += u64::from(trace_record.record.as_ref().is_ok_and(|it| it.phase() == RecordPhase::Enter));
         match trace_record.record {
             Ok(record) => validator.process_record(trace_record.stream, record),
             Err(_) => HostWrite::parse(trace_record.words).into_iter().for_each(|it| validator.host_wrote(it)),
@@ -94,13 +95,22 @@ fn check_with(
         .map(|(it, count)| (format!("{}: {}", it.command.desc().name, it.reason), count))
         .collect();
     let checked = TraceCheckResult {
-        diagnostics: validator.diagnostics().to_vec(),
+        diagnostics: with_frames(validator.diagnostics(), &PartNumbers::of_frames(&trace)),
         not_followed: missing,
         damage,
-        records,
+        calls,
         cut_explanations: validator.cut_explanations().lines(),
     };
     Ok((checked, validator))
+}
+
+/// Diagnostics with the frames of the trace that was captured, if this is a part of it.
+fn with_frames(diagnostics: &[Diagnostic], frames: &PartNumbers) -> Vec<Diagnostic> {
+    let mut all = diagnostics.to_vec();
+    for range in all.iter_mut().filter_map(|it| it.frames.as_mut()) {
+        (range.first, range.last) = (frames.original(range.first), frames.original(range.last));
+    }
+    all
 }
 
 impl TraceCheckResult {

@@ -78,6 +78,7 @@ impl ExpectedPictures {
             height: 0,
             difference: None,
             similarity: None,
+            differing: Vec::new(),
             problem: Some("the replay has no such frame".to_owned()),
         });
         missing.collect()

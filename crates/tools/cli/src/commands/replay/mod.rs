@@ -6,6 +6,7 @@
 
 pub(crate) mod expected_pictures;
 pub(crate) mod output;
+mod verification;
 pub(crate) mod worker;
 
 use std::ops::Range;
@@ -37,7 +38,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0  the whole trace was replayed, and what was compared is equal; with --dry-run: this machine can replay all of it
   1  there are differences, or --validate has findings; with --dry-run: this machine cannot replay a part of it
-  2  lavascope failed: the file cannot be read, or this machine cannot make a call";
+  2  lavascope failed: the file cannot be read, or this machine cannot make a call; or --verify had nothing to compare";
 
 /// Replay a trace on as many threads as the program used
 #[derive(clap::Args, serde::Serialize, serde::Deserialize)]
@@ -80,7 +81,7 @@ pub(crate) struct ReplayArguments {
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) screenshot: Vec<Range<u64>>,
-    /// Where pictures are written
+    /// Where pictures are written; those that differ from --compare are written there as well, with their difference
     #[arg(long, value_name = "DIR", default_value = ".")]
     #[serde(with = "any_path")]
     pub(crate) screenshots: PathBuf,
@@ -103,7 +104,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
     pub(crate) compare_hashes: Option<PathBuf>,
-    /// Compare what the device writes into memory that the host can see with what the trace has of it
+    /// Compare what the device writes into memory that the host can see, and what is presented, with what the trace has
+    /// of it (`capture --results`)
     #[arg(long)]
     pub(crate) verify: bool,
     /// Check the program during the replay
@@ -125,7 +127,7 @@ pub(crate) struct ReplayArguments {
     /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
     #[arg(long, value_name = "SEED")]
     pub(crate) chaos: Option<u64>,
-    /// How many seconds nothing may happen before the replay is given up
+    /// How many seconds nothing may happen before the replay ends with an error; waits for the device may take longer
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) patience: u64,
     /// Print JSON
@@ -223,7 +225,7 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
-        command.envs(layer_manifest::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
+        command.envs(layer_manifest::variables(LayerName::Headless)?).env("LAVASCOPE_REPORT", folder.path());
     }
     if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
         command.env("LAVASCOPE_GPU", "1");

@@ -7,6 +7,7 @@ use lavascope_replay::{DEVICE_ADDRESS_REMARK, PlannedDevice, ReplayPlan};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::verification::{DifferenceDocument, PresentedComparison};
 use crate::commands::replay::ReplayArguments;
 use crate::text;
 
@@ -24,6 +25,8 @@ pub(crate) struct Screenshot {
     pub(crate) difference: Option<u8>,
     /// The similarity of the two pictures, from 0 to 1.
     pub(crate) similarity: Option<f64>,
+    /// The files with the picture of the replay and with the difference, if the pictures differ.
+    pub(crate) differing: Vec<String>,
     /// The error, if the picture could not be compared or written.
     pub(crate) problem: Option<String>,
 }
@@ -89,7 +92,11 @@ pub(crate) struct ReplayDocument {
     /// The number of bytes that the device wrote as in the trace. None without `--verify`.
     pub(crate) equal_bytes: Option<u64>,
     pub(crate) different_bytes: Option<u64>,
-    pub(crate) first_difference: Option<String>,
+    pub(crate) first_difference: Option<DifferenceDocument>,
+    /// The comparison with what the program presented. None without `--verify`.
+    pub(crate) presented: Option<PresentedComparison>,
+    /// The reason if `--verify` had nothing to compare.
+    pub(crate) not_compared: Option<String>,
     /// The number of bytes, pictures and frames that differ.
     pub(crate) differences: u64,
     /// The duration of each round, in seconds.
@@ -103,7 +110,36 @@ pub(crate) struct ReplayDocument {
     pub(crate) different_frames: Option<Vec<u64>>,
 }
 
+/// The results of `--verify` beside the number of bytes.
+pub(crate) struct VerifiedResults {
+    pub(crate) presented: Option<PresentedComparison>,
+    pub(crate) difference: Option<DifferenceDocument>,
+    /// Whether the trace has what the device wrote.
+    pub(crate) has_results: bool,
+}
+
 impl ReplayDocument {
+    pub(crate) fn add_verification(&mut self, results: VerifiedResults) {
+        let VerifiedResults { presented, difference, has_results } = results;
+        self.differences += presented.as_ref().map_or(0, |it| it.different.len() as u64);
+        let is_any_frame = presented.as_ref().is_some_and(|it| it.equal > 0 || !it.different.is_empty());
+        let has_bytes = self.equal_bytes.unwrap_or(0) + self.different_bytes.unwrap_or(0) > 0;
+        if self.equal_bytes.is_some() && !has_bytes && !is_any_frame && !self.interrupted {
+            self.not_compared = Some(match has_results {
+                true => {
+                    "the device wrote nothing into mapped memory here, and the trace has no presented frames".to_owned()
+                }
+                false => "the trace has no results of the device; `capture --results` records them".to_owned(),
+            });
+        }
+        (self.presented, self.first_difference) = (presented, difference);
+    }
+
+    /// Whether the user asked for a comparison, and there was nothing to compare.
+    pub(crate) fn is_nothing_compared(&self) -> bool {
+        self.not_compared.is_some()
+    }
+
     pub(crate) fn print(&self, arguments: &ReplayArguments) -> anyhow::Result<()> {
         if arguments.json {
             return text::emit_json(self);
@@ -120,7 +156,9 @@ impl ReplayDocument {
                 }
                 _ => format!("{} x {}", picture.width, picture.height),
             };
-            text::emit_stderr(&format!("lavascope: {}: {said}\n", picture.file));
+            let files = picture.differing.join(", ");
+            let files = if files.is_empty() { files } else { format!("; see {files}") };
+            text::emit_stderr(&format!("lavascope: {}: {said}{files}\n", picture.file));
         }
         text::emit(&self.render())
     }
@@ -128,9 +166,15 @@ impl ReplayDocument {
     fn render(&self) -> String {
         let (file, mut words) = (&self.file, String::new());
         if let (Some(equal), Some(different)) = (self.equal_bytes, self.different_bytes) {
-            let first = self.first_difference.as_ref().map(|it| format!(", the first at {it}")).unwrap_or_default();
+            let first = self.first_difference.as_ref().map(|it| format!(", the first in {it}")).unwrap_or_default();
             let _ =
                 writeln!(words, "{file}: the device wrote {equal} bytes as in the trace; {different} differ{first}");
+        }
+        if let Some(presented) = self.presented.as_ref().filter(|it| !it.is_empty()) {
+            let _ = writeln!(words, "{file}: {presented}");
+        }
+        if let Some(reason) = &self.not_compared {
+            let _ = writeln!(words, "{file}: nothing was compared: {reason}");
         }
         let (calls, threads, frames) = (self.calls, self.threads, self.frames);
         let each = format!("{file}: {calls} calls of {threads} threads, {frames} frames");

@@ -3,21 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use lavascope_picture::Picture;
+use lavascope_picture::{Comparison, Picture};
 use lavascope_platform::{clock, signals};
 use lavascope_replay::plan;
 use lavascope_replay::{FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, replay};
-use lavascope_trace::{Tail, Trace};
+use lavascope_trace::{PartNumbers, Tail, Trace};
 use lavascope_trim::TrimRange;
 
 use super::expected_pictures::ExpectedPictures;
-use super::output::{FrameTimes, ReplayDocument, Screenshot, print_plan};
+use super::output::{FrameTimes, ReplayDocument, Screenshot, VerifiedResults, print_plan};
+use super::verification::{PresentedHashes, describe_difference};
 use crate::commands::CommandOutcome;
 use crate::commands::replay::{ReplayArguments, Speed};
 use crate::commands::trim::trim_with_progress;
@@ -32,7 +33,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let file = TraceFile::read_lazily(&arguments.file)?;
     let whole = file.open()?;
     let Some(part) = requested_range(arguments) else {
-        let how = ReplayJob { compared, numbers: FrameNumbering::default(), begin: MeasureFrom::Frame(0), interrupt };
+        let numbers = FrameNumbering { frames: PartNumbers::of_frames(&whole), frames_before: 0, calls_before: 0 };
+        let presented = arguments.verify.then(|| PresentedHashes::of(&whole));
+        let how = ReplayJob { compared, numbers, presented, begin: MeasureFrom::Frame(0), interrupt };
         return replay_trace(arguments, (&whole, file.tail()), &how);
     };
     let failed = |it: &dyn std::fmt::Display| anyhow!("{}: {it}", file.path.display());
@@ -40,12 +43,13 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let cut = trim_with_progress(&whole, file.tail(), &part, &mut bytes).map_err(|it| failed(&it))?;
     let trace = Trace::open(&bytes).map_err(|it| failed(&it))?;
     let (frames, calls) = (cut.frames_before, cut.calls_before);
-    let (first, begin) = match part {
-        TrimRange::Frames(range) => (range.start, MeasureFrom::Frame(frames)),
-        TrimRange::Submits(_) => (frames, MeasureFrom::Submit(cut.submits_before)),
+    let begin = match part {
+        TrimRange::Frames(_) => MeasureFrom::Frame(frames),
+        TrimRange::Submits(_) => MeasureFrom::Submit(cut.submits_before),
     };
-    let numbers = FrameNumbering { first, frames_before: frames, calls_before: calls };
-    replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, begin, interrupt })
+    let numbers = FrameNumbering { frames: PartNumbers::of_frames(&trace), frames_before: frames, calls_before: calls };
+    let presented = arguments.verify.then(|| PresentedHashes::of(&trace));
+    replay_trace(arguments, (&trace, None), &ReplayJob { compared, numbers, presented, begin, interrupt })
 }
 
 /// The requested part of the trace. None if the whole trace is replayed.
@@ -54,32 +58,20 @@ fn requested_range(arguments: &ReplayArguments) -> Option<TrimRange> {
     frames.or_else(|| arguments.submits.clone().map(TrimRange::Submits))
 }
 
-/// Converts frame numbers. A part of a trace counts its frames from zero again.
-#[derive(Clone, Copy, Default)]
+/// The numbers of the frames of a part of a trace, and how much of it only prepares the first requested frame.
+#[derive(Clone)]
 struct FrameNumbering {
-    /// The number of the first requested frame in the whole trace.
-    first: u64,
-    /// The number of frames and calls in the part that only prepare the first requested frame.
+    frames: PartNumbers,
     frames_before: u64,
     calls_before: u64,
-}
-
-impl FrameNumbering {
-    fn to_part(self, frames: &Range<u64>) -> Range<u64> {
-        let one = |it: u64| it.saturating_sub(self.first).saturating_add(self.frames_before);
-        let start = frames.start.max(self.first);
-        one(start)..one(frames.end.max(start))
-    }
-
-    fn to_trace(self, frame: u64) -> u64 {
-        (frame + self.first).saturating_sub(self.frames_before)
-    }
 }
 
 /// The expected pictures, the frame numbers and the interrupt flag of a replay.
 struct ReplayJob {
     compared: ExpectedPictures,
     numbers: FrameNumbering,
+    /// What the program presented, if the replay is compared with it.
+    presented: Option<PresentedHashes>,
     begin: MeasureFrom,
     interrupt: Arc<AtomicBool>,
 }
@@ -122,10 +114,20 @@ fn replay_trace(
         let text = serde_json::to_string_pretty(&hashes)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
+    let rounds_difference = rounds.last.write_comparison.first_difference;
     let other = arguments.compare_hashes.as_deref().map(|it| differing_frames(it, &hashes)).transpose()?;
-    let document = rounds.document(arguments, how.numbers, shots, other);
+    let mut document = rounds.document(arguments, &how.numbers, shots, other);
+    document.add_verification(VerifiedResults {
+        presented: how.presented.as_ref().map(|it| it.compare(&hashes)),
+        difference: rounds_difference.map(|it| describe_difference(trace, tail, &it)),
+        has_results: trace.metadata().iter().any(|it| it["results"] == true),
+    });
     document.print(arguments)?;
-    Ok(if document.differences > 0 { CommandOutcome::Findings } else { CommandOutcome::Success })
+    Ok(match document.differences {
+        0 if document.is_nothing_compared() => CommandOutcome::Failed,
+        0 => CommandOutcome::Success,
+        _ => CommandOutcome::Findings,
+    })
 }
 
 /// The error message if a trace cannot be replayed, with advice.
@@ -180,7 +182,7 @@ impl ReplayRounds {
     fn document(
         self,
         arguments: &ReplayArguments,
-        numbers: FrameNumbering,
+        numbers: &FrameNumbering,
         pictures: Vec<Screenshot>,
         different_frames: Option<Vec<u64>>,
     ) -> ReplayDocument {
@@ -199,7 +201,9 @@ impl ReplayRounds {
             frame_milliseconds: FrameTimes::of(self.frame_times),
             equal_bytes: arguments.verify.then_some(results.equal),
             different_bytes: arguments.verify.then_some(results.different),
-            first_difference: results.first_difference.map(|it| format!("byte {} of {}", it.1, it.0)),
+            first_difference: None,
+            presented: None,
+            not_compared: None,
             differences: results.different + wrong as u64,
             seconds: self.seconds,
             processor_seconds: self.processor_seconds,
@@ -219,14 +223,20 @@ fn processor_time() -> Duration {
 fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: &ReplayJob) -> ReplayOptions {
     let (folder, other, seen) = (arguments.screenshots.clone(), arguments.compare.clone(), seen.clone());
     let (wanted, compared) = (arguments.screenshot.clone(), how.compared.clone());
-    let numbers = how.numbers;
-    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some();
+    let numbers = how.numbers.frames.clone();
+    let (similarity, tolerance) = (arguments.similarity, arguments.tolerance);
+    let accepts = move |comparison: &Comparison| match similarity {
+        Some(least) => comparison.similarity >= least,
+        None => comparison.difference <= tolerance,
+    };
+    let has_hashes = arguments.hashes.is_some() || arguments.compare_hashes.is_some() || how.presented.is_some();
+    let to_trace = numbers.clone();
     let frames = move |frame: u64, window: usize, picture: Picture| {
-        let frame = numbers.to_trace(frame);
+        let frame = to_trace.original(frame);
         let is_kept = wanted.iter().any(|it| it.contains(&frame));
         let is_seen = is_kept || compared.has_frame(frame);
-        let folder = is_kept.then_some(&*folder);
-        let shot = is_seen.then(|| save_picture((frame, window), &picture, folder, other.as_deref()));
+        let target = PictureTarget { folder: &folder, is_kept, other: other.as_deref(), accepts: &accepts };
+        let shot = is_seen.then(|| save_picture((frame, window), &picture, &target));
         let hash = has_hashes.then(|| lavascope_picture::hash(&picture));
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         seen.shots.extend(shot);
@@ -234,9 +244,9 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
         hash.into_iter().for_each(|it| seen.hashes.entry(frame).or_default().push(it));
     };
     let ranges = arguments.screenshot.iter().cloned().chain(how.compared.ranges());
-    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.to_part(&it)).collect();
+    let mut pictures: Vec<Range<u64>> = ranges.map(|it| numbers.indices(&it)).collect();
     if has_hashes {
-        pictures.push(numbers.to_part(&(0..u64::MAX)));
+        pictures.push(0..u64::MAX);
     }
     ReplayOptions {
         gpu: arguments.gpu,
@@ -311,15 +321,20 @@ fn wait_for_enter(at: &PausedCall) {
     let _ = std::io::stdin().lock().read_line(&mut String::new());
 }
 
-/// Compares a picture with the expected one, and writes it to a file.
-fn save_picture(
-    (frame, window): (u64, usize),
-    picture: &Picture,
-    folder: Option<&Path>,
-    other: Option<&Path>,
-) -> Screenshot {
+/// Where a picture goes, and what it is compared with.
+struct PictureTarget<'a> {
+    folder: &'a Path,
+    /// Whether the picture is written even if it is as expected.
+    is_kept: bool,
+    other: Option<&'a Path>,
+    accepts: &'a dyn Fn(&Comparison) -> bool,
+}
+
+/// Compares a picture with the expected one, and writes it to a file. A picture that differs is written together with
+/// the difference.
+fn save_picture((frame, window): (u64, usize), picture: &Picture, target: &PictureTarget<'_>) -> Screenshot {
     let name = lavascope_picture::file_name(frame, window);
-    let path = folder.or(other).unwrap_or(Path::new("")).join(&name);
+    let path = if target.is_kept { target.folder } else { target.other.unwrap_or(Path::new("")) }.join(&name);
     let mut shot = Screenshot {
         frame,
         window,
@@ -328,33 +343,36 @@ fn save_picture(
         height: picture.height,
         difference: None,
         similarity: None,
+        differing: Vec::new(),
         problem: None,
     };
-    if let Some(other) = other {
+    let mut written: Vec<(PathBuf, Picture)> = Vec::new();
+    if target.is_kept {
+        written.push((path, picture.clone()));
+    }
+    if let Some(other) = target.other {
+        let beside = |what: &str| target.folder.join(name.replace(".png", &format!("-{what}.png")));
         let read = lavascope_picture::read(&other.join(&name)).map_err(anyhow::Error::from);
-        match read.and_then(|it| Ok(lavascope_picture::compare(picture, &it)?)) {
-            Ok(comparison) => {
-                (shot.difference, shot.similarity) = (Some(comparison.difference), Some(comparison.similarity))
+        match read.and_then(|it| Ok((lavascope_picture::compare(picture, &it)?, it))) {
+            Ok((comparison, expected)) => {
+                (shot.difference, shot.similarity) = (Some(comparison.difference), Some(comparison.similarity));
+                if !(target.accepts)(&comparison) {
+                    if !target.is_kept {
+                        written.push((beside("replay"), picture.clone()));
+                    }
+                    let difference = lavascope_picture::difference(picture, &expected).ok();
+                    written.extend(difference.map(|it| (beside("difference"), it)));
+                    let differing = written.iter().map(|it| it.0.display().to_string());
+                    shot.differing = differing.collect();
+                }
             }
             Err(value) => shot.problem = Some(value.to_string()),
         }
     }
-    if let Some(Err(error)) = folder.map(|_| lavascope_picture::write(&path, picture)) {
-        shot.problem = Some(error.to_string());
+    for (path, picture) in &written {
+        if let Err(error) = lavascope_picture::write(path, picture) {
+            shot.problem = Some(error.to_string());
+        }
     }
     shot
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_of_a_part_keep_their_numbers() {
-        let numbers = FrameNumbering { first: 40, frames_before: 3, calls_before: 0 };
-        assert_eq!(numbers.to_part(&(40..44)), 3..7);
-        assert_eq!(numbers.to_part(&(0..42)), 3..5);
-        assert_eq!(numbers.to_part(&(10..20)), 3..3);
-        assert_eq!([3, 6].map(|it| numbers.to_trace(it)), [40, 43]);
-    }
 }

@@ -1,15 +1,18 @@
 //! `lavascope info`: what is in a trace.
 
+mod sizes;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::CStr;
 use std::path::PathBuf;
 
 use lavascope_abi::Command;
-use lavascope_record::{Call, HostBytes, HostWrite, Record, RecordPhase};
-use lavascope_trace::{BlockKind, SeekPointKind, Trace};
+use lavascope_record::{Call, HostBytes, HostWrite, Record, RecordPhase, version_text};
+use lavascope_trace::{BlockKind, CallNumbers, PartNumbers, SeekPointKind, Trace};
 use serde::Serialize;
 use serde_json::Value;
 
+use self::sizes::{SizeCounter, TraceSizes};
 use super::CommandOutcome;
 use crate::text;
 use crate::text::progress::TerminalProgress;
@@ -71,10 +74,12 @@ struct TraceInfo {
     features: BTreeSet<String>,
     /// Memory that was allocated, by the number of its type.
     memory: BTreeMap<u32, MemoryTypeInfo>,
-    /// What the host wrote into mapped memory.
+    /// What was written into mapped memory.
     memory_written: MemoryWritten,
     /// What copies to images read from memory of the program.
     host_bytes: u64,
+    /// What makes the trace large, before compression.
+    sizes: TraceSizes,
     order: OrderInfo,
     /// Objects that two threads used at once, although they must not.
     broken_synchronization: Vec<Value>,
@@ -86,8 +91,12 @@ struct TraceInfo {
 #[derive(Debug, Default, Serialize)]
 struct Thread {
     calls: u64,
-    /// The call in which it was when the capture ended.
+    /// The numbers of its first and its last call.
+    first_call: u64,
+    last_call: u64,
+    /// The call in which it was when the capture ended, and its number.
     did_not_return: Option<&'static str>,
+    open_call: Option<u64>,
 }
 
 #[derive(Debug, Default, Serialize)]
@@ -104,7 +113,10 @@ struct Stored {
 
 #[derive(Debug, Default, Serialize)]
 struct MemoryWritten {
+    /// By the host before calls, or by the device where the capture could not tell.
     bytes: u64,
+    /// The part that was found after waits for the device.
+    bytes_after_waits: u64,
     /// Pieces of bytes in a row.
     runs: u64,
     memories: BTreeSet<String>,
@@ -148,8 +160,10 @@ impl TraceInfo {
     /// Goes through all records; gives the time of the last.
     fn read(&mut self, file: &TraceFile, trace: &Trace<'_>) -> u64 {
         let mut last = 0;
+        let mut sizes = SizeCounter::new(PartNumbers::of_frames(trace));
         let outcome = each_record(file, trace, &TerminalProgress::new(file.size()), |trace_record| {
             last = last.max(trace_record.time);
+            sizes.add(trace_record);
             match (&trace_record.record, HostWrite::parse(trace_record.words), HostBytes::parse(trace_record.words)) {
                 (Ok(record), ..) => self.add(trace_record.stream, *record),
                 (_, Some(written), _) => self.memory_written.add(written),
@@ -158,6 +172,10 @@ impl TraceInfo {
             }
             true
         });
+        self.sizes = sizes.finish();
+        for facts in &mut self.broken_synchronization {
+            number_calls(facts, &outcome.numbers);
+        }
         self.damage = outcome.damage;
         self.order.is_acyclic = outcome.is_ordered;
         last
@@ -167,11 +185,17 @@ impl TraceInfo {
         let (thread, name) = (self.threads.entry(stream).or_default(), record.command().desc().name);
         self.order.hand_overs += u64::from(record.order_edges().len() > 0);
         if record.phase() == RecordPhase::Leave {
-            thread.did_not_return = None;
+            (thread.did_not_return, thread.open_call) = (None, None);
             return;
         }
+        let number = record.call_number();
+        if thread.calls == 0 {
+            thread.first_call = number;
+        }
+        thread.last_call = number;
         thread.calls += 1;
         thread.did_not_return = record.command().desc().outputs.map(|_| name);
+        thread.open_call = thread.did_not_return.map(|_| number);
         self.calls += 1;
         *self.commands.entry(name).or_default() += 1;
         match SeekPointKind::of(record.command()) {
@@ -190,7 +214,7 @@ impl TraceInfo {
                 if let Some(application_info) = info.p_application_info() {
                     self.application = application_info.p_application_name().map(lossy);
                     let version = application_info.api_version;
-                    self.api_version = Some(format!("{}.{}", version >> 22 & 0x7f, version >> 12 & 0x3ff));
+                    self.api_version = Some(version_text(version));
                 }
             }
             (Command::CreateDevice, Some(Call::CreateDevice(call))) => {
@@ -212,7 +236,7 @@ impl TraceInfo {
         let mut rows = vec![
             row("program", self.program.as_deref().unwrap_or("unknown")),
             row("application", self.application.as_deref().unwrap_or("did not say")),
-            row("Vulkan", self.api_version.as_deref().unwrap_or("1.0")),
+            row("Vulkan", self.api_version.as_deref().unwrap_or("1.0.0")),
             row("duration", &format!("{:.3} s", self.seconds)),
             row("frames", &self.frames.to_string()),
             row("submissions", &self.submissions.to_string()),
@@ -228,10 +252,13 @@ impl TraceInfo {
                 &format!("{} bytes, unpacked {}", stored_item.bytes, stored_item.unpacked),
             ));
         }
+        rows.extend(self.sizes.rows().iter().map(|[name, value]| row(name, value)));
         rows.push(row("order", self.order_text()));
         for (number, thread) in &self.threads {
-            let open = thread.did_not_return.map(|it| format!(", did not return from {it}"));
-            rows.push(row(&format!("thread {number}"), &format!("{} calls{}", thread.calls, open.unwrap_or_default())));
+            let open = thread.did_not_return.zip(thread.open_call);
+            let open = open.map(|(it, call)| format!(", did not return from {it}, call {call}"));
+            let calls = format!("{} calls, {} to {}", thread.calls, thread.first_call, thread.last_call);
+            rows.push(row(&format!("thread {number}"), &(calls + &open.unwrap_or_default())));
         }
         rows.extend(self.devices.iter().map(|it| row("device", &device_text(it))));
         for (ty, type_info) in &self.memory {
@@ -323,6 +350,9 @@ fn device_text(value: &Value) -> String {
 impl MemoryWritten {
     fn add(&mut self, host_write: HostWrite<'_>) {
         self.bytes += host_write.size() as u64;
+        if host_write.is_after_wait() {
+            self.bytes_after_waits += host_write.size() as u64;
+        }
         self.runs += host_write.runs().len() as u64;
         let memory = host_write.memory().to_string();
         if !self.memories.contains(&memory) {
@@ -331,7 +361,22 @@ impl MemoryWritten {
     }
 
     fn text(&self) -> String {
-        format!("{} bytes by the host, in {} pieces, into {} memories", self.bytes, self.runs, self.memories.len())
+        let MemoryWritten { bytes, bytes_after_waits, runs, memories } = self;
+        let after = match bytes_after_waits {
+            0 => String::new(),
+            after => format!(", {after} of them found after waits for the device"),
+        };
+        format!("{bytes} bytes in {runs} pieces, in {} memories{after}", memories.len())
+    }
+}
+
+/// Replaces positions in streams by the numbers of calls.
+fn number_calls(facts: &mut Value, numbers: &CallNumbers) {
+    for (thread, call) in [("thread", "call"), ("other_thread", "other_call")] {
+        let thread = facts[thread].as_u64().and_then(|it| u32::try_from(it).ok());
+        if let (Some(thread), Some(position)) = (thread, facts[call].as_u64()) {
+            facts[call] = numbers.number(thread, position).into();
+        }
     }
 }
 

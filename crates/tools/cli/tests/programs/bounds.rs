@@ -321,6 +321,25 @@ fn accesses_out_of_bounds_are_reported_and_fixed_ones_are_not() {
     }
 }
 
+/// A dispatch counts once for each execution of its command buffer: submitted twice, pending twice at once, or recorded
+/// again.
+#[test]
+fn each_execution_of_a_dispatch_counts() {
+    let stage = TestEnvironment::new("gpu-executions");
+    for (name, occurrences, note) in [
+        ("fault-bounds-read", 1, "128 invocations in 1 dispatch"),
+        ("fault-bounds-again", 2, "128 invocations in each of 2 dispatches"),
+        ("fault-bounds-pushed-kept", 2, "128 invocations in each of 2 dispatches"),
+        ("fault-bounds-families", 2, "128 invocations in each of 2 dispatches"),
+    ] {
+        output(stage.under_layer_with_report(&["--gpu"], samples()).arg(name));
+        let report = stage.report();
+        let finding = &report.0["findings"][0];
+        let found = (finding["occurrences"].as_u64(), finding["notes"][0].as_str());
+        assert_eq!(found, (Some(occurrences), Some(note)), "{name}: {finding:#}");
+    }
+}
+
 #[test]
 fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     let driver = swiftshader();

@@ -226,7 +226,8 @@ impl Coverage {
     pub(crate) fn summary(&self, has_problems: bool, has_suppressed: bool) -> String {
         let unchecked = Some(self.unchecked_text()).filter(|it| !it.is_empty());
         let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
-        if self.has_checks() && !self.has_work() && self.accesses.seen == 0 {
+        let has_nothing = !self.has_work() && self.accesses.seen == 0;
+        if self.has_checks() && has_nothing && !has_problems {
             return format!("nothing was checked: {}{unchecked}", self.no_work_text());
         }
         let verdict = match has_problems || !self.has_checks() {
@@ -403,6 +404,7 @@ mod tests {
         idle.accesses = CheckedCount::default();
         let text = "nothing was checked: the program submitted nothing to a queue. Not checked: shaders (--gpu)";
         assert_eq!(idle.summary(false, false), text);
+        assert!(idle.summary(true, false).starts_with("0 submits, 546 calls, 0 accesses checked. Not"));
     }
 
     #[test]

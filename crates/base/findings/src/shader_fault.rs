@@ -23,7 +23,7 @@ impl Finding {
             ..shader.clone()
         };
         let call = FindingAccess {
-            action: self.call_text(command),
+            action: format!("calls the shader{}", labels_text(command)),
             stage: String::new(),
             access: String::new(),
             is_write: false,
@@ -36,12 +36,15 @@ impl Finding {
     pub(crate) fn is_called_shader(&self) -> bool {
         self.accesses.len() == 2 && self.accesses[1].role == SHADER
     }
+}
 
-    /// `called by this dispatch, in "Frame::Particles"`.
-    fn call_text(&self, command: &FindingAccess) -> String {
-        let labels = command.labels.as_ref().map_or(String::new(), |it| format!(", in {it:?}"));
-        format!("called by this {}{labels}", launch_word(&command.function))
-    }
+/// `called by this dispatch, in "Frame::Particles"`: what stands below the line of the command.
+pub(crate) fn caller_label(command: &FindingAccess) -> String {
+    format!("called by this {}{}", launch_word(&command.function), labels_text(command))
+}
+
+fn labels_text(command: &FindingAccess) -> String {
+    command.labels.as_ref().map_or(String::new(), |it| format!(", in {it:?}"))
 }
 
 /// What a command is that calls shaders.
@@ -71,7 +74,8 @@ mod tests {
         let fault = Finding { accesses: vec![command.clone(), shader], ..Finding::default() };
         let shown = fault.shown_accesses();
         assert_eq!((shown[0].action.as_str(), shown[0].stage.as_str()), ("reads e[16]", "STAGE"));
-        assert_eq!((shown[1].action.as_str(), shown[1].stage.as_str()), ("called by this dispatch, in \"frame\"", ""));
+        assert_eq!((shown[1].action.as_str(), shown[1].stage.as_str()), ("calls the shader, in \"frame\"", ""));
+        assert_eq!(caller_label(&shown[1]), "called by this dispatch, in \"frame\"");
         assert!(fault.is_called_shader());
         let alone = Finding { accesses: vec![command], ..Finding::default() };
         assert_eq!(&*alone.shown_accesses(), &alone.accesses[..]);

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::shader_fault::caller_label;
 use crate::words::{cut, simple_function_name, width, wrap};
 use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation, Stack};
 
@@ -53,9 +54,12 @@ impl PlaceBlock {
         let block = |access: &FindingAccess| {
             let mut shown = access.clone();
             let is_in_shader = access.role == "shader";
+            if !is_in_shader {
+                shown.action = caller_label(access);
+            }
             if access.stack.source().is_none() && !is_in_shader {
                 // A label is broken at words, and a place is not.
-                shown.action = format!("{}: {}", access.action, access.place);
+                shown.action += &format!(": {}", access.place);
                 (shown.place, shown.neighbors) = (String::new(), None);
             }
             if let Some(name) = accessed_name(&access.action).filter(|_| is_in_shader) {

@@ -40,7 +40,13 @@ pub(crate) fn report() -> FindingsReport {
 fn coverage() -> Coverage {
     let why = UncheckedCount { reason: "not selected".to_owned(), count: 1 };
     let check = CheckState { name: "sync".to_owned(), is_wanted: true, is_armed: true, why: String::new() };
-    Coverage { calls: 546, checks: vec![check], shaders: CheckedCount::new(2, [why]), submits: CheckedCount::new(20, []), ..Coverage::default() }
+    Coverage {
+        calls: 546,
+        checks: vec![check],
+        shaders: CheckedCount::new(2, [why]),
+        submits: CheckedCount::new(20, []),
+        ..Coverage::default()
+    }
 }
 
 fn code(code: &str, short: &str) -> CodeDescription {

@@ -6,4 +6,5 @@ pub(crate) mod fault_draws;
 pub(crate) mod fault_launch;
 pub(crate) mod fault_texts;
 pub(crate) mod findings;
+pub(crate) mod message_texts;
 pub(crate) mod prints;

@@ -32,9 +32,10 @@ pub(crate) fn run(arguments: &ReportCommandArguments) -> anyhow::Result<CommandO
     let mut report = FindingsReport::parse(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     // The file may be one that is written.
     let outputs = arguments.report.open(None, TextStream::Stdout)?;
-    outputs.write(&mut report)?;
+    outputs.write_text(&mut report)?;
     if let Some(line) = coverage::summary_line(&report).filter(|_| outputs.has_text()) {
         text::emit(&line)?;
     }
+    outputs.write_documents(&mut report)?;
     Ok(CommandOutcome::Success)
 }

@@ -79,8 +79,8 @@ pub(crate) fn bound_object(
         | RecordedFault::Uninitialized { .. }
         | RecordedFault::AddressOutOfBounds { .. } => return None,
     };
-    let is_it = |it: &&BoundResource| {
-        (it.set, it.binding) == (set, binding) && element.is_none_or(|element| it.element == element)
+    let is_it = |resource: &&BoundResource| {
+        (resource.set, resource.binding) == (set, binding) && element.is_none_or(|it| resource.element == it)
     };
     let mut all = located.resources.iter().filter(is_it).map(|it| &it.object);
     let first = all.next()?;

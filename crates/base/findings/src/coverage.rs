@@ -55,6 +55,16 @@ pub struct UncheckedCount {
     pub count: u64,
 }
 
+/// The checks of shaders that are on unless a setting switches them off.
+const SHADER_CHECKS: [&str; 6] = [
+    "gpu_shader_checks",
+    "gpu_descriptors",
+    "gpu_buffer_bounds",
+    "gpu_warn_robust",
+    "gpu_device_address",
+    "gpu_acceleration_structures",
+];
+
 impl CheckedCount {
     /// So many were checked, and the others were not.
     pub fn new(checked: u64, unchecked: impl IntoIterator<Item = UncheckedCount>) -> CheckedCount {
@@ -133,14 +143,40 @@ impl Coverage {
         self.is_armed("sync") || self.is_armed("gpu")
     }
 
+    /// Whether the program did anything that a check could see: it submitted work or, where only shaders are checked, it
+    /// created shaders.
+    pub fn has_work(&self) -> bool {
+        if self.is_armed("sync") { self.submits.seen > 0 } else { self.shaders.seen > 0 }
+    }
+
+    /// The checks of shaders that settings switch off, and those that are on. All of them are off with `gpu` itself.
+    fn shader_checks(&self) -> CheckedCount {
+        let mut all = CheckedCount::default();
+        let is_one = |it: &&CheckState| SHADER_CHECKS.contains(&it.name.as_str());
+        for check in self.checks.iter().filter(is_one).filter(|_| self.is_armed("gpu")) {
+            if check.is_armed {
+                (all.seen, all.checked) = (all.seen + 1, all.checked + 1);
+            } else {
+                let reason =
+                    if check.why.is_empty() { String::new() } else { format!("{} ({})", check.name, check.why) };
+                all.add_unchecked(&UncheckedCount { reason, count: 1 });
+            }
+        }
+        all
+    }
+
     fn parts(&self) -> [(&'static str, &CheckedCount); 3] {
         [("submit", &self.submits), ("access", &self.accesses), ("shader", &self.shaders)]
     }
 
-    /// The share that was checked of whatever was checked least. Zero if nothing was seen at all.
+    /// The share that was checked of whatever was checked least. Zero if nothing was seen.
     pub fn percent(&self) -> f64 {
+        if !self.has_work() {
+            return 0.0;
+        }
+        let checks = self.shader_checks();
         let all = self.parts().into_iter().filter_map(|it| it.1.percent());
-        all.min_by(f64::total_cmp).unwrap_or(0.0)
+        all.chain(checks.percent()).min_by(f64::total_cmp).unwrap_or(0.0)
     }
 
     /// None if so many percent were checked, and nothing is known to be limited.
@@ -152,12 +188,55 @@ impl Coverage {
         if percent >= wanted {
             return None;
         }
-        let least = self.parts().into_iter().filter(|it| it.1.percent() == Some(percent)).map(|(word, part)| {
+        Some(CoverageShortfall { percent, why: self.shortfall_reason(percent) })
+    }
+
+    /// What of it has so small a share, and why.
+    fn shortfall_reason(&self, percent: f64) -> String {
+        if !self.has_checks() {
+            let unchecked = self.unchecked_text();
+            return match unchecked.is_empty() {
+                true => "no check is on".to_owned(),
+                false => format!("no check is on. Not checked: {unchecked}"),
+            };
+        }
+        if !self.has_work() {
+            return self.no_work_text().to_owned();
+        }
+        let checks = self.shader_checks();
+        let parts = self.parts().into_iter().map(|it| (it.0, it.1, "checked"));
+        let mut least = parts.chain([("check of shaders", &checks, "on")]).filter(|it| it.1.percent() == Some(percent));
+        least.next().map_or_else(String::new, |(word, part, done)| {
             let reasons: Vec<&str> = part.unchecked.iter().map(|it| it.reason.as_str()).collect();
-            format!("{} of {} checked: {}", part.checked, count_text(part.seen, word), reasons.join("; "))
-        });
-        let why = least.into_iter().next().unwrap_or_else(|| "no work of a device was seen".to_owned());
-        Some(CoverageShortfall { percent, why })
+            let reasons: Vec<&str> = reasons.into_iter().filter(|it| !it.is_empty()).collect();
+            format!("{} of {} {done}: {}", part.checked, count_text(part.seen, word), reasons.join("; "))
+        })
+    }
+
+    fn no_work_text(&self) -> &'static str {
+        if self.is_armed("sync") {
+            "the program submitted nothing to a queue"
+        } else {
+            "the program created no shaders"
+        }
+    }
+
+    /// All of it in a sentence or two. `has_problems`: findings are reported beside it; `has_suppressed`: some are known
+    /// or ignored.
+    pub(crate) fn summary(&self, has_problems: bool, has_suppressed: bool) -> String {
+        let unchecked = Some(self.unchecked_text()).filter(|it| !it.is_empty());
+        let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
+        let has_nothing = !self.has_work() && self.accesses.seen == 0;
+        if self.has_checks() && has_nothing && !has_problems {
+            return format!("nothing was checked: {}{unchecked}", self.no_work_text());
+        }
+        let verdict = match has_problems || !self.has_checks() {
+            true => "",
+            false if !self.has_work() => ": no problems found, but nothing was submitted",
+            false if has_suppressed => ": no other problems found",
+            false => ": no problems found",
+        };
+        format!("{}{verdict}{unchecked}", self.counts_text())
     }
 
     /// `20 submits, 546 calls, 3 of 3 shaders checked`; what no check looks at is left out.
@@ -219,6 +298,7 @@ fn part_text(word: &str, part: &CheckedCount) -> String {
 fn count_text(number: u64, word: &str) -> String {
     match (number, word) {
         (2.. | 0, "access") => format!("{number} accesses"),
+        (2.. | 0, "check of shaders") => format!("{number} checks of shaders"),
         _ => count(number, word),
     }
 }
@@ -280,12 +360,51 @@ mod tests {
         assert_eq!(coverage.shortfall(99.0), None);
         let why = "99 of 100 shaders checked: not selected".to_owned();
         assert_eq!(coverage.shortfall(99.5), Some(CoverageShortfall { percent: 99.0, why }));
-        let why = "no work of a device was seen".to_owned();
+        let why = "no check is on".to_owned();
         assert_eq!(Coverage::default().shortfall(1.0), Some(CoverageShortfall { percent: 0.0, why }));
+        let bare = Coverage { checks: vec![check("sync", false, "--no-sync")], ..clean() };
+        let why = bare.shortfall(1.0).map(|it| it.why);
+        assert_eq!(why.as_deref(), Some("no check is on. Not checked: synchronization (--no-sync)"));
+        let idle = Coverage { submits: CheckedCount::default(), ..clean() };
+        let why = idle.shortfall(1.0).map(|it| it.why);
+        assert_eq!(why.as_deref(), Some("the program submitted nothing to a queue"));
         assert_eq!(Coverage::default().shortfall(0.0), None);
         let mut coverage = clean();
         coverage.checks[2] = CheckState { is_wanted: true, ..check("gpu", false, "the device cannot") };
         assert_eq!(coverage.shortfall(1.0).map(|it| it.why), Some("gpu: the device cannot".to_owned()));
+    }
+
+    /// A check of shaders that a setting switches off is a part that was not checked.
+    #[test]
+    fn checks_of_shaders_that_are_off_count() {
+        for name in SHADER_CHECKS {
+            let mut coverage = clean();
+            coverage.shaders = CheckedCount::new(2, []);
+            coverage.checks = vec![check("sync", true, ""), check("gpu", true, "")];
+            coverage.checks.extend(SHADER_CHECKS.map(|it| check(it, true, "")));
+            assert_eq!(coverage.shortfall(100.0), None);
+            let own = coverage.checks.iter_mut().find(|it| it.name == name).expect("one of them");
+            *own = check(name, false, "off by a");
+            let shortfall = coverage.shortfall(99.0).expect("too little");
+            let why = format!("5 of 6 checks of shaders on: {name} (off by a)");
+            assert_eq!((shortfall.percent.floor(), shortfall.why), (83.0, why));
+            assert_eq!(coverage.unchecked_text(), format!("{name} (off by a)"));
+            coverage.checks[1] = check("gpu", false, "off by b");
+            assert_eq!(coverage.shader_checks(), CheckedCount::default());
+        }
+    }
+
+    #[test]
+    fn a_summary_of_nothing_says_so() {
+        let text = "20 submits, 546 calls, 1204 accesses checked: no problems found. Not checked: shaders (--gpu)";
+        assert_eq!(clean().summary(false, false), text);
+        let mut idle = Coverage { submits: CheckedCount::default(), ..clean() };
+        let text = "0 submits, 546 calls, 1204 accesses checked: no problems found, but nothing was submitted";
+        assert!(idle.summary(false, false).starts_with(text), "{}", idle.summary(false, false));
+        idle.accesses = CheckedCount::default();
+        let text = "nothing was checked: the program submitted nothing to a queue. Not checked: shaders (--gpu)";
+        assert_eq!(idle.summary(false, false), text);
+        assert!(idle.summary(true, false).starts_with("0 submits, 546 calls, 0 accesses checked. Not"));
     }
 
     #[test]

@@ -25,7 +25,7 @@ impl Finding {
             unrelated_operations: diagnostic.unrelated_operations,
             fixes: diagnostic.fixes.iter().map(|it| fix(it, stack)).collect(),
             no_fix: diagnostic.no_fix.clone(),
-            objects: diagnostic.objects.iter().map(object).collect(),
+            objects: diagnostic.objects.iter().map(FindingObject::from).collect(),
             notes: diagnostic.notes.clone(),
             explanation: diagnostic.explanation.clone(),
             properties: diagnostic.properties.iter().map(property).collect(),
@@ -85,7 +85,7 @@ fn access(location: &DiagnosticLocation, stack: &dyn Fn(u32) -> Stack) -> Findin
         place: place_alone(location),
         path: location.path.clone(),
         labels: location.labels.path(),
-        neighbors: location.neighbors.as_ref().map(neighbors),
+        neighbors: location.neighbors.as_ref().map(NeighborCommands::from),
         stack: captured(location.stack, stack),
     }
 }
@@ -98,8 +98,10 @@ fn place_alone(location: &DiagnosticLocation) -> String {
     place.map_or(&*location.text, |it| it.0).to_owned()
 }
 
-fn neighbors(CommandNeighbors { index, before, after }: &CommandNeighbors) -> NeighborCommands {
-    NeighborCommands { index: *index, before: before.clone(), after: after.clone() }
+impl From<&CommandNeighbors> for NeighborCommands {
+    fn from(CommandNeighbors { index, before, after }: &CommandNeighbors) -> NeighborCommands {
+        NeighborCommands { index: *index, before: before.clone(), after: after.clone() }
+    }
 }
 
 fn captured(number: u32, stack: &dyn Fn(u32) -> Stack) -> Stack {
@@ -153,12 +155,14 @@ fn fix(fix: &Fix, stack: &dyn Fn(u32) -> Stack) -> FindingFix {
     }
 }
 
-fn object(object: &DiagnosticObject) -> FindingObject {
-    FindingObject {
-        kind: object.kind.to_owned(),
-        id: object.id,
-        name: object.name.clone(),
-        description: object.description.clone(),
+impl From<&DiagnosticObject> for FindingObject {
+    fn from(object: &DiagnosticObject) -> FindingObject {
+        FindingObject {
+            kind: object.kind.to_owned(),
+            id: object.id,
+            name: object.name.clone(),
+            description: object.description.clone(),
+        }
     }
 }
 

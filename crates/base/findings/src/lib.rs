@@ -14,6 +14,7 @@ mod from_diagnostic;
 mod merge;
 mod model;
 mod report;
+mod shader_fault;
 mod words;
 
 pub use baseline::{Baseline, BaselineChange, BaselineEntry, BaselineError, Date, is_old_baseline};

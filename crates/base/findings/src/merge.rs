@@ -3,6 +3,7 @@
 //! A process reports a finding when it occurs first, and later only what is new: how often it occurred since, in which
 //! frames, and on which further sites. Several processes may report the same finding.
 
+use crate::shader_fault::launch_word;
 use crate::{Finding, FindingProperty, FrameSpan};
 
 /// Sites that a finding lists behind the first one; more are counted.
@@ -49,11 +50,7 @@ impl Finding {
     /// dispatches`.
     pub fn set_invocations(&mut self, invocations: u64) {
         self.invocations = invocations;
-        let word = match self.function.as_str() {
-            name if name.starts_with("vkCmdDispatch") => "dispatch",
-            name if name.starts_with("vkCmdTraceRays") => "ray tracing command",
-            _ => "draw",
-        };
+        let word = launch_word(&self.function);
         let plural = if word == "dispatch" { "dispatches".to_owned() } else { format!("{word}s") };
         let commands = match self.occurrences {
             0 | 1 => format!("1 {word}"),

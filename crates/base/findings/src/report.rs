@@ -160,6 +160,19 @@ impl FindingsReport {
         ranked.into_iter().map(|it| it.1).collect()
     }
 
+    /// Whether a user has something to look at: a finding, a lost device, or a fault of Lavascope.
+    pub fn has_problems(&self) -> bool {
+        let has_errors = self.notices.iter().any(|it| it.severity == FindingSeverity::Error);
+        has_errors || self.findings.iter().any(|it| !it.is_known)
+    }
+
+    /// What was checked, how much, and what was not: `20 submits, 546 calls … checked: no problems found. Not checked:
+    /// …`. None of a check of a trace.
+    pub fn coverage_text(&self) -> Option<String> {
+        let has_suppressed = self.ignored > 0 || self.findings.iter().any(|it| it.is_known);
+        Some(crate::words::visible(&self.coverage.as_ref()?.summary(self.has_problems(), has_suppressed)))
+    }
+
     /// `3 errors, 1 warning; known: 2`. Each cause counts once.
     pub(crate) fn totals(&self) -> String {
         let number = |severity: FindingSeverity| {

@@ -399,6 +399,11 @@ impl ValidatedDevice {
         }
     }
 
+    /// The last recording of a command buffer.
+    pub(crate) fn recording_of(&self, object: ObjectId) -> Option<&CommandBufferRecording> {
+        self.recordings.values().find(|it| it.object() == object)
+    }
+
     /// The tracker's object for a command buffer.
     pub(crate) fn object_of(&self, id: CommandBufferId) -> Option<ObjectId> {
         Some(self.recordings.get(&id)?.object())

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 use crate::device::{RecordedFindings, ValidatedDevice};
 use crate::findings::causes::CauseRegistry;
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
+use crate::findings::launch::LaunchLocation;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
@@ -200,6 +201,16 @@ impl ValidatedDevices {
     /// The progress of the queues of a device, as far as the host knows it.
     pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
         self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.object_names))
+    }
+
+    /// See [`ValidatedDevice::locate_launch`].
+    pub(crate) fn locate_launch(
+        &self,
+        device: ObjectId,
+        command_buffer: ObjectId,
+        launch: (u32, ApiCommand),
+    ) -> Option<LaunchLocation> {
+        self.devices.get(&device)?.locate_launch(command_buffer, launch, &self.object_names)
     }
 
     /// Undoes what a call did to the devices.

@@ -38,4 +38,5 @@ pub use feedback::touched::{
     AddressTouched, BindingTouched, CommandBufferFeedback, ShaderLaunch, StageTouches, TouchedBytes,
 };
 pub use findings::causes::{CutExplanations, ValidatorFinding};
+pub use findings::launch::{BoundResource, LaunchLocation};
 pub use validator::Validator;

@@ -1,6 +1,6 @@
 //! The validator: records in, diagnostics out.
 
-use lavascope_abi::ObjectId;
+use lavascope_abi::{Command as ApiCommand, ObjectId};
 use lavascope_diag::{Diagnostic, FirstAccessKey};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
@@ -8,6 +8,7 @@ use lavascope_state::{CallSource, SpirvReflection, Tracker, Untracked};
 use crate::devices::{CheckedWork, RecordingCall, ValidatedDevices, is_recorded, recording_call};
 use crate::feedback::touched::CommandBufferFeedback;
 use crate::findings::causes::{CutExplanations, ValidatorFinding};
+use crate::findings::launch::LaunchLocation;
 use crate::recording::call_sequence::{CallContext, NextCall, SequenceEnd};
 use crate::recording::host_polls::OpenPolls;
 
@@ -185,6 +186,17 @@ impl Validator {
     /// Reports the accesses of shaders in completed command buffers. The submissions must have been reported before.
     pub fn feedback(&mut self, device: ObjectId, all: Vec<CommandBufferFeedback>) {
         self.tracker.listener.feedback(device, all);
+    }
+
+    /// Where a draw or dispatch of a device was recorded. It is given by its number among the draws and dispatches of
+    /// its command buffer, from zero.
+    pub fn locate_launch(
+        &self,
+        device: ObjectId,
+        command_buffer: ObjectId,
+        launch: (u32, ApiCommand),
+    ) -> Option<LaunchLocation> {
+        self.tracker.listener.locate_launch(device, command_buffer, launch)
     }
 
     /// Checks command buffers when they are executed, not while they are recorded. That halves the cost, but only

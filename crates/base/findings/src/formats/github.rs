@@ -8,7 +8,8 @@ use super::text::visible_lines;
 
 pub(super) fn render_annotations(report: &FindingsReport) -> String {
     let findings = report.new_findings().into_iter().map(|it| annotation(report, it));
-    findings.chain(report.notices.iter().map(notice)).collect()
+    let coverage = report.coverage_text().map(|it| notice(&ReportNotice::new(FindingSeverity::Info, it)));
+    findings.chain(report.notices.iter().map(notice)).chain(coverage).collect()
 }
 
 fn command(severity: FindingSeverity) -> &'static str {

@@ -34,6 +34,9 @@ pub(super) fn render_html(report: &FindingsReport) -> String {
     if !command.is_empty() {
         out += &format!("<p>Command: <code>{command}</code></p>\n");
     }
+    if let Some(text) = report.coverage_text() {
+        out += &format!("<p>Coverage: {}</p>\n", xml(&text));
+    }
     if all.len() > 1 {
         out += "<nav>\n<ol>\n";
         for (at, finding) in all.iter().enumerate() {

@@ -28,8 +28,8 @@ pub(super) fn render_junit(report: &FindingsReport) -> String {
         let inside = format!("<error message=\"{first}\" type=\"lavascope\">{text}</error>");
         out += &format!("    <testcase classname=\"lavascope\" name=\"{first}\">\n      {inside}\n    </testcase>\n");
     }
-    let others: Vec<String> =
-        report.notices.iter().filter(|it| it.severity != FindingSeverity::Error).map(|it| xml(&it.line())).collect();
+    let others = report.notices.iter().filter(|it| it.severity != FindingSeverity::Error).map(|it| xml(&it.line()));
+    let others: Vec<String> = report.coverage_text().iter().map(|it| xml(it)).chain(others).collect();
     if !others.is_empty() {
         out += &format!("    <system-out>{}</system-out>\n", others.join("\n"));
     }

@@ -8,6 +8,9 @@ use super::text::visible_lines;
 
 pub(super) fn render_markdown(report: &FindingsReport) -> String {
     let mut out = format!("# Lavascope: {}\n", escaped(&report.totals()));
+    if let Some(text) = report.coverage_text() {
+        out += &format!("\n{}\n", escaped(&text));
+    }
     let all = report.new_findings();
     if !all.is_empty() {
         out += "\n| | place | problem | how often |\n| --- | --- | --- | --- |\n";

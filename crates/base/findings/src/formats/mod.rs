@@ -112,7 +112,7 @@ fn prose(finding: &Finding) -> Vec<String> {
         None => format!(" ({place})"),
     };
     let mut lines = Vec::new();
-    for access in finding.accesses.iter().rev() {
+    for access in finding.shown_accesses().iter().rev() {
         let action = if access.action.is_empty() { &access.role } else { &access.action };
         let used: Vec<&str> =
             [&access.stage, &access.access].map(String::as_str).into_iter().filter(|it| !it.is_empty()).collect();

@@ -31,7 +31,7 @@ pub(super) fn render_sarif(report: &FindingsReport) -> String {
         "invocations": [invocation(report)],
         "columnKind": "unicodeCodePoints",
         "results": results,
-        "properties": { "command": report.command },
+        "properties": { "command": report.command, "coverage": report.coverage },
     });
     let log = json!({ "$schema": SCHEMA, "version": "2.1.0", "runs": [run] });
     serde_json::to_string_pretty(&without_controls(log)).expect("it has only text and numbers") + "\n"
@@ -41,7 +41,8 @@ pub(super) fn render_sarif(report: &FindingsReport) -> String {
 fn invocation(report: &FindingsReport) -> Value {
     let notification = |it: &ReportNotice| json!({ "level": level(it.severity), "message": { "text": it.text } });
     let has_failed = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);
-    let notifications: Vec<Value> = report.notices.iter().map(notification).collect();
+    let coverage = report.coverage_text().map(|it| ReportNotice::new(FindingSeverity::Info, it));
+    let notifications: Vec<Value> = report.notices.iter().chain(&coverage).map(notification).collect();
     json!({ "executionSuccessful": !has_failed, "toolExecutionNotifications": notifications })
 }
 
@@ -189,7 +190,8 @@ fn show(text: &str) -> String {
 
 /// From the earlier access over what lies between to the later one.
 fn steps(finding: &Finding) -> Vec<Value> {
-    let Some((last, before)) = finding.accesses.split_first() else { return Vec::new() };
+    let accesses = finding.shown_accesses();
+    let Some((last, before)) = accesses.split_first() else { return Vec::new() };
     let mut steps = Vec::new();
     let step_of = |access: &FindingAccess| {
         let text = if access.action.is_empty() {

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::shader_fault::caller_label;
 use crate::words::{cut, simple_function_name, width, wrap};
 use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation, Stack};
 
@@ -46,6 +47,27 @@ impl PlaceBlock {
         };
         let calls = calls(&access.function, &access.stack);
         block.with_code(&calls, &[], access.neighbors.as_ref(), &access.place, names)
+    }
+
+    /// The access in the shader, and the command that called it.
+    pub(super) fn of_shader(accesses: &[FindingAccess], names: TextNames) -> Vec<PlaceBlock> {
+        let block = |access: &FindingAccess| {
+            let mut shown = access.clone();
+            let is_in_shader = access.role == "shader";
+            if !is_in_shader {
+                shown.action = caller_label(access);
+            }
+            if access.stack.source().is_none() && !is_in_shader {
+                // A label is broken at words, and a place is not.
+                shown.action += &format!(": {}", access.place);
+                (shown.place, shown.neighbors) = (String::new(), None);
+            }
+            if let Some(name) = accessed_name(&access.action).filter(|_| is_in_shader) {
+                shown.function = if has_text(&access.stack) { name.to_owned() } else { access.function.clone() };
+            }
+            PlaceBlock::of_access(&shown, is_in_shader, names)
+        };
+        accesses.iter().map(block).collect()
     }
 
     pub(super) fn of_operation(operation: &FindingOperation, names: TextNames) -> PlaceBlock {
@@ -124,6 +146,16 @@ impl PlaceBlock {
             _ => false,
         }
     }
+}
+
+/// The variable in `reads source.words[3]`.
+fn accessed_name(action: &str) -> Option<&str> {
+    let (_, what) = action.split_once(' ')?;
+    what.split(|it: char| !it.is_alphanumeric() && it != '_').next().filter(|it| !it.is_empty())
+}
+
+fn has_text(stack: &Stack) -> bool {
+    stack.source().is_some_and(|it| it.text.as_ref().is_some_and(|it| !it.trim().is_empty()))
 }
 
 /// What a line of a place may call: the function of Vulkan, or the wrapper around it.

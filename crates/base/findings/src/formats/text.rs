@@ -394,7 +394,9 @@ impl FindingPage<'_> {
 
     /// The functions of the program that lead to the access.
     fn callers(&self) -> Vec<StyledLine> {
-        let Some(access) = self.finding.accesses.first() else { return Vec::new() };
+        // Those of the command that called a shader do not lead to the line of the shader.
+        let access = self.finding.accesses.first().filter(|_| self.finding.source.is_none());
+        let Some(access) = access else { return Vec::new() };
         let mut callers: Vec<String> = caller_names(&access.stack).into_iter().skip(1).collect();
         if callers.is_empty() {
             return Vec::new();
@@ -410,6 +412,10 @@ impl FindingPage<'_> {
     /// The earlier access, what lies between, and the later access.
     fn places(&self, operations_max: usize) -> Vec<StyledLine> {
         let (finding, names) = (self.finding, self.names);
+        if finding.is_called_shader() {
+            let blocks = PlaceBlock::of_shader(&finding.shown_accesses(), names);
+            return render_places(blocks, finding.location().map(|it| it.file.as_str()), self.columns, names);
+        }
         let Some((last, before)) = finding.accesses.split_first() else { return Vec::new() };
         let mut blocks: Vec<PlaceBlock> =
             before.iter().rev().map(|it| PlaceBlock::of_access(it, false, names)).collect();

@@ -40,7 +40,13 @@ pub(crate) fn report() -> FindingsReport {
 fn coverage() -> Coverage {
     let why = UncheckedCount { reason: "not selected".to_owned(), count: 1 };
     let check = CheckState { name: "sync".to_owned(), is_wanted: true, is_armed: true, why: String::new() };
-    Coverage { calls: 546, checks: vec![check], shaders: CheckedCount::new(2, [why]), ..Coverage::default() }
+    Coverage {
+        calls: 546,
+        checks: vec![check],
+        shaders: CheckedCount::new(2, [why]),
+        submits: CheckedCount::new(20, []),
+        ..Coverage::default()
+    }
 }
 
 fn code(code: &str, short: &str) -> CodeDescription {
@@ -209,21 +215,28 @@ fn shader_fault() -> Finding {
     let access = FindingAccess {
         role: "access".to_owned(),
         function: "vkCmdDispatch".to_owned(),
-        action: "loads e[16]; the buffer has 16 elements".to_owned(),
+        action: "reads e[16]".to_owned(),
         stage: COMPUTE.to_owned(),
-        place: "command 4 of VkCommandBuffer#0, invocation (16, 0, 0)".to_owned(),
-        stack: Stack {
-            frames: vec![frame(source("shaders/emit.comp", 12, "main", "  float x = e[gl_GlobalInvocationID.x];"))],
-        },
+        access: STORAGE_READ.to_owned(),
+        place: "command 4 of VkCommandBuffer#0 \"frame\"".to_owned(),
+        labels: Some("frame::particles".to_owned()),
+        ..FindingAccess::default()
+    };
+    let line = source("shaders/emit.comp", 12, "main", "  float x = e[gl_GlobalInvocationID.x];");
+    let shader = FindingAccess {
+        role: "shader".to_owned(),
+        function: "main".to_owned(),
+        stack: Stack { frames: vec![frame(line.clone())] },
         ..FindingAccess::default()
     };
     Finding {
         code: "VUID-vkCmdDispatch-storageBuffers-06936".to_owned(),
         severity: FindingSeverity::Warning,
-        title: "e[16] is past the end of \"emitters\" (16 elements)".to_owned(),
+        title: "e[16] is past the end of buffer \"emitters\" (16 elements)".to_owned(),
         message: "vkCmdDispatch(): a shader loads 4 bytes at offset 64 of a buffer of 64 bytes.".to_owned(),
         function: "vkCmdDispatch".to_owned(),
-        accesses: vec![access],
+        accesses: vec![access, shader],
+        source: Some(line),
         notes: strings(["65,536 invocations in each of 20 dispatches"]),
         no_fix: Some("the shader has to test the index, or the buffer has to be larger".to_owned()),
         fingerprint: "1111222233334444".to_owned(),

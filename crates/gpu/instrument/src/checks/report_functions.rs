@@ -1,7 +1,8 @@
 //! The functions that are added to a module: writing a record, flushing the faults of an invocation, finding an
 //! address.
 //!
-//! A record is written once per site; further invocations only count. A record is written completely or not at all.
+//! A record is written once per site and draw; further invocations only count. A record is written completely or not
+//! at all.
 
 use lavascope_spirv::{Id, Section};
 use spirv::{Decoration, GlslStd450Op, Op};
@@ -134,7 +135,7 @@ struct FaultWords {
     words: [u32; 3],
 }
 
-/// Counts a fault and, if it is the first at its site, writes its record.
+/// Counts a fault and, if it is the first at its site or the first there of its draw, writes its record.
 ///
 /// Parameters: the number of the site plus one, and the details.
 fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
@@ -143,11 +144,13 @@ fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.report);
     let parameters = begin_helper(cx, code, function, void, 4);
     let [site, index, x, y] = parameters[..] else { unreachable!("four parameters were asked for") };
-    let cell = cx.emit_result(code, Op::IAdd, uint, &[site, cx.ids.cell_before]);
-    let cell = cx.cell(code, cell);
+    let number = cx.emit_result(code, Op::IAdd, uint, &[site, cx.ids.cell_before]);
+    let cell = cx.cell(code, number);
     let old = count(cx, code, cell, index);
+    let marked = mark_draw(cx, code, number);
     let zero = cx.uint_constant(0);
-    let is_first = cx.emit_result(code, Op::IEqual, boolean, &[old, zero]);
+    let [is_first, is_new] = [old, marked].map(|it| cx.emit_result(code, Op::IEqual, boolean, &[it, zero]));
+    let is_first = cx.emit_result(code, Op::LogicalOr, boolean, &[is_first, is_new]);
     emit_if(cx, code, is_first, |cx, code| {
         let cell = cx.cell_half(code, cell);
         let info = cell[0];
@@ -157,6 +160,21 @@ fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
         write_record(cx, code, stages, info, &fault);
     });
     end_function(cx, code, None)
+}
+
+/// Sets the bit of a site in the last word of the draw's records, and gives that bit as it was. Sites whose numbers
+/// differ by 32 share a bit.
+fn mark_draw(cx: &mut Context<'_>, code: &mut Vec<u32>, number: u32) -> u32 {
+    let (uint, scope) = (cx.ids.uint, cx.ids.scope);
+    let [zero, one, last_bit] = [0, 1, 31].map(|it| cx.uint_constant(it));
+    let shift = cx.emit_result(code, Op::BitwiseAnd, uint, &[number, last_bit]);
+    let bit = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[one, shift]);
+    let output = cx.output(code);
+    let length = cx.output_words(code, output);
+    let place = cx.emit_result(code, Op::IAdd, uint, &[length, one]);
+    let word = cx.word_pointer(code, output.words, place);
+    let before = cx.emit_result(code, Op::AtomicOr, uint, &[word, scope, zero, bit]);
+    cx.emit_result(code, Op::BitwiseAnd, uint, &[before, bit])
 }
 
 /// The error code: a chain of selections over the kinds of checks.

@@ -13,7 +13,7 @@
 //! | word of the root table | |
 //! | --- | --- |
 //! | 0 to 7 | the addresses of the four tables, lower half first |
-//! | 8 | how many words of records fit ([`ROOT_OUTPUT_WORDS`]) |
+//! | 8 | how many words of records fit ([`ROOT_OUTPUT_WORDS`]); one word before them and one behind them are there, too |
 //! | 9 | zero: a value that drivers cannot know |
 //! | 10, 11 | the address of the area for what is touched, or zero ([`crate::ROOT_TOUCHES`]) |
 //!

@@ -385,14 +385,14 @@ impl Context<'_> {
         self.load_root_member(code, table as u32, ty, 8)
     }
 
-    /// How many words of records fit.
+    /// How many words of records fit, between the word that counts them and the one that marks the sites.
     pub(crate) fn output_words(&mut self, code: &mut Vec<u32>, output: RecordOutput) -> u32 {
         let uint = self.ids.uint;
         match self.ids.table_access {
             TableAccess::Buffers(_) => {
                 let all = self.emit_result(code, Op::ArrayLength, uint, &[output.words, 0]);
-                let one = self.uint_constant(1);
-                self.emit_result(code, Op::ISub, uint, &[all, one])
+                let others = self.uint_constant(2);
+                self.emit_result(code, Op::ISub, uint, &[all, others])
             }
             TableAccess::Pushed(_) | TableAccess::Constant(_) => self.load_root_member(code, OUTPUT_WORDS, uint, 4),
         }

@@ -453,11 +453,14 @@ impl DispatchObjects {
         let all = self.elements.iter().flatten().flatten().copied();
         let all =
             all.chain(self.addressed.iter().map(|it| BoundMemory::Buffer(*it))).chain(drawn.map(BoundMemory::Picture));
+        let mut output = tables.as_ref().map(|it| gpu.read(it.output)).unwrap_or_default();
+        // The sites that have records.
+        output.pop();
         DispatchOutcome {
             buffers: all.map(|it| it.read(gpu)).collect(),
-            records: tables.as_ref().map(|it| decode(&gpu.read(it.output)).expect("records")).unwrap_or_default(),
-            prints: tables.as_ref().map(|it| decode_prints(&gpu.read(it.output)).expect("prints")).unwrap_or_default(),
-            wanted: tables.as_ref().map_or(0, |it| gpu.read(it.output)[0]),
+            records: decode(&output).expect("records"),
+            prints: decode_prints(&output).expect("prints"),
+            wanted: output.first().copied().unwrap_or(0),
             touches: tables.as_ref().map(|it| gpu.read(it.touches)[TOUCH_HEAD as usize..].to_vec()).unwrap_or_default(),
             cells: tables.map(|it| gpu.read(it.cells)[CELL_BASE as usize..].to_vec()).unwrap_or_default(),
         }
@@ -474,7 +477,7 @@ impl DispatchObjects {
         let range = |it: &Buffer| AddressRange { address: it.address, bytes: it.words as u64 * 4 };
         let ranges: Vec<AddressRange> = self.addressed.iter().map(range).collect();
         let output_words = dispatch.output_words.unwrap_or(OUTPUT_WORDS);
-        let output = gpu.buffer(&vec![0; output_words + 1]);
+        let output = gpu.buffer(&vec![0; output_words + 2]);
         let descriptors = gpu.buffer(&tables::build_descriptor_table(&[SetState { bindings }]));
         let addresses = gpu.buffer(&tables::build_address_table(&ranges, scratch.address));
         let cells = gpu.buffer(&[&[0; CELL_BASE as usize][..], &made.cells()].concat());

@@ -78,9 +78,9 @@ impl ChecksConfig {
         if self.checks == Checks::NONE && !self.checks_instances { "setting printf" } else { "setting gpu" }
     }
 
-    /// Words for the records of one draw; the first one counts them.
+    /// Words for the records of one draw; the first one counts them, and the last one marks sites.
     pub(super) fn record_words(&self, prints: bool) -> u32 {
-        let faults = if self.checks == Checks::NONE { 1 } else { RECORD_WORDS };
+        let faults = if self.checks == Checks::NONE { 2 } else { RECORD_WORDS };
         self.prints.filter(|_| prints).map_or(faults, |it| it.words.saturating_add(faults))
     }
 

@@ -69,6 +69,7 @@ use pipeline::variants::{InstrumentedPipeline, PipelineVariant, lock};
 use pipeline::worker::PipelineWorker;
 use readback::submissions::Submission;
 use report::debug_names::{DebugNames, SharedName};
+use report::fault_draws::FaultDraws;
 use report::findings::{FaultSite, ReportedFault};
 use resource::acceleration_structures::{AccelerationStructures, InstanceCheckPipeline};
 use resource::arena::{AllocationBudget, ArenaRegion, DeviceArena, SpareResources};
@@ -193,8 +194,8 @@ pub(crate) struct ChecksState {
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
-    /// By site, the number of draws and dispatches in which it was seen to fault.
-    fault_draws: HashMap<FaultSite, u64>,
+    /// In which draws and dispatches faults were seen.
+    fault_draws: FaultDraws,
     reported_faults: Vec<ReportedFault>,
     /// Warnings about unchecked features that were reported.
     warned: HashSet<String>,

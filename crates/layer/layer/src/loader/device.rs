@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lavascope_abi::*;
-use lavascope_validate::CommandBufferFeedback;
+use lavascope_validate::{CommandBufferFeedback, LaunchLocation};
 
 use crate::DeviceTable;
 use crate::capture::device_metadata;
@@ -69,6 +69,11 @@ impl DeviceData {
         if let Some(inbox) = &self.inbox {
             inbox.feedback(all, &self.handles);
         }
+    }
+
+    /// Where a draw or dispatch was recorded, as far as a validation knows.
+    pub(crate) fn locate_launch(&self, command_buffer: ObjectId, launch: (u32, Command)) -> Option<LaunchLocation> {
+        self.inbox.as_ref()?.locate_launch(command_buffer, launch)
     }
 
     /// A call found that the device is lost.

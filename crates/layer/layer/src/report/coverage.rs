@@ -32,6 +32,10 @@ const CHECKS: [(&str, Option<&str>); 16] = [
     ("gpu_indirect_trace_rays", Some("gpu")),
 ];
 
+/// Those of the accesses of shaders.
+const ACCESS_CHECKS: [&str; 3] = ["gpu_descriptors", "gpu_buffer_bounds", "gpu_device_address"];
+
+const NO_SHADER_CHECKS: &str = "every check of their accesses is off";
 const CORE_CHECKS: &str = "core checks";
 const SUBMIT_TIME_OFF: &str = "sync_submit_time is off";
 const BLOCKED: &str = "they wait for a semaphore that nothing signals";
@@ -98,6 +102,11 @@ impl ProcessCoverage {
         self.checks.iter().any(|it| it.name == "gpu" && it.is_wanted)
     }
 
+    /// Whether any check of the accesses of shaders is on.
+    fn checks_shaders(&self) -> bool {
+        ACCESS_CHECKS.iter().any(|name| self.checks.iter().any(|it| it.name == *name && it.is_armed))
+    }
+
     fn write_at_powers_of_two(&mut self, before: u64) {
         if report_file::is_open() && before.checked_ilog2() != self.shaders.seen.checked_ilog2() {
             self.write();
@@ -156,8 +165,12 @@ pub(crate) fn count_checked_shader() {
         return;
     }
     let before = all.shaders.seen;
-    all.shaders.seen += 1;
-    all.shaders.checked += 1;
+    if all.checks_shaders() {
+        all.shaders.seen += 1;
+        all.shaders.checked += 1;
+    } else {
+        all.shaders.add_unchecked(&UncheckedCount { reason: NO_SHADER_CHECKS.to_owned(), count: 1 });
+    }
     all.write_at_powers_of_two(before);
 }
 
@@ -175,8 +188,10 @@ pub(crate) fn count_unchecked_shaders(count: usize, why: &str) {
 /// Shaders that were counted as checked are not created with their checks.
 pub(crate) fn retract_shaders(count: usize) {
     let mut all = lock();
-    all.shaders.seen = all.shaders.seen.saturating_sub(count as u64);
-    all.shaders.checked = all.shaders.checked.saturating_sub(count as u64);
+    // If every check is off, they were not counted as checked.
+    let count = all.shaders.checked.min(count as u64);
+    all.shaders.seen = all.shaders.seen.saturating_sub(count);
+    all.shaders.checked -= count;
 }
 
 /// What a validation did so far.

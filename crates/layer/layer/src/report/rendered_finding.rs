@@ -103,7 +103,7 @@ impl RenderedFinding {
 }
 
 /// A call stack without names: `lavascope run` reads those from the modules.
-fn raw_stack(number: u32) -> Stack {
+pub(crate) fn raw_stack(number: u32) -> Stack {
     let frame = |captured: CapturedFrame| StackFrame {
         module: captured.module.as_deref().map(str::to_owned),
         offset: captured.offset,

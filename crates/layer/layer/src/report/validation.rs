@@ -18,7 +18,7 @@ use lavascope_record::encoding::{HEADER_SIZE, RecordHeader, beside};
 use lavascope_record::{HostWrite, Record, RecordPhase, from_trusted};
 use lavascope_settings::{MessageSeverity, Settings, SyncMode};
 use lavascope_stream::BesideCalls;
-use lavascope_validate::{CommandBufferFeedback, Validator, ValidatorFinding};
+use lavascope_validate::{CommandBufferFeedback, LaunchLocation, Validator, ValidatorFinding};
 use serde_json::{Value, json};
 
 use crate::backtrace::StackReader;
@@ -168,6 +168,11 @@ impl Inbox {
         for pending_message in found.flatten().into_iter().flatten() {
             pending_message.inbox.send(&pending_message.rendered, names);
         }
+    }
+
+    /// Where a draw or dispatch was recorded, by its command buffer and its number there.
+    pub(crate) fn locate_launch(&self, command_buffer: ObjectId, launch: (u32, Command)) -> Option<LaunchLocation> {
+        self.with_validation(|it| it.validator.locate_launch(self.device, command_buffer, launch)).flatten()
     }
 
     /// Calls `question` with the validation, after it has processed all records.

@@ -4,6 +4,7 @@ pub(crate) mod blocked;
 pub(crate) mod causes;
 pub(crate) mod diagnostic_builder;
 pub(crate) mod hazard_causes;
+pub(crate) mod launch;
 pub(crate) mod names;
 pub(crate) mod program_slice;
 pub(crate) mod progress;

@@ -6,7 +6,9 @@ use anyhow::{Context, anyhow};
 use lavascope_findings::FindingsReport;
 
 use super::CommandOutcome;
+use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream};
+use crate::text;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -29,6 +31,11 @@ pub(crate) fn run(arguments: &ReportCommandArguments) -> anyhow::Result<CommandO
     let text = std::fs::read_to_string(&arguments.file).with_context(|| format!("{shown} cannot be read"))?;
     let mut report = FindingsReport::parse(&text).map_err(|error| anyhow!("{shown}: {error}"))?;
     // The file may be one that is written.
-    arguments.report.open(None, TextStream::Stdout)?.write(&mut report)?;
+    let outputs = arguments.report.open(None, TextStream::Stdout)?;
+    outputs.write_text(&mut report)?;
+    if let Some(line) = coverage::summary_line(&report).filter(|_| outputs.has_text()) {
+        text::emit(&line)?;
+    }
+    outputs.write_documents(&mut report)?;
     Ok(CommandOutcome::Success)
 }

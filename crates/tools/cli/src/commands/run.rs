@@ -186,7 +186,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
 
 /// Reports what was checked. Returns whether that is less than is wanted.
 fn report_coverage(arguments: &RunArguments, report: &FindingsReport) -> bool {
-    let is_said = !arguments.quiet || coverage::has_problems(report);
+    let is_said = !arguments.quiet || report.has_problems();
     if let Some(line) = coverage::summary_line(report).filter(|_| is_said) {
         text::emit_stderr(&line);
     }

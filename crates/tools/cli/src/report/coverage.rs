@@ -1,6 +1,6 @@
 //! What `run` says at its end about what was checked.
 
-use lavascope_findings::{Coverage, FindingSeverity, FindingsReport};
+use lavascope_findings::{Coverage, FindingsReport};
 
 use crate::report::Process;
 
@@ -15,28 +15,13 @@ pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
 
 /// The last line of a run, if something ran: what was checked, how much, and what was not.
 pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
-    let coverage = report.coverage.as_ref()?;
-    let has_suppressed = report.ignored > 0 || report.findings.iter().any(|it| it.is_known);
-    let verdict = match has_problems(report) || !coverage.has_checks() {
-        true => "",
-        false if has_suppressed => ": no other problems found",
-        false => ": no problems found",
-    };
-    let unchecked = Some(coverage.unchecked_text()).filter(|it| !it.is_empty());
-    let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
-    Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
+    Some(format!("lavascope: {}\n", report.coverage_text()?))
 }
 
 /// The same for commands that check only if they are asked to: none if nothing was checked.
 pub(crate) fn checked_line(report: &FindingsReport) -> Option<String> {
     let has_checks = report.coverage.as_ref().is_some_and(Coverage::has_checks);
     summary_line(report).filter(|_| has_checks)
-}
-
-/// Whether a user has something to look at: a finding, a lost device, or a fault of Lavascope.
-pub(crate) fn has_problems(report: &FindingsReport) -> bool {
-    let has_errors = report.notices.iter().any(|it| it.severity == FindingSeverity::Error);
-    has_errors || report.findings.iter().any(|it| !it.is_known)
 }
 
 /// Why the coverage is smaller than wanted, in one line; none if it is large enough.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use lavascope_findings::{Coloring, Detail, FindingsReport, ReportFormat, TextOptions, render};
 
+use crate::report::coverage;
 use crate::text;
 use crate::text::code_pages;
 use crate::text::terminal::Terminal;
@@ -118,7 +119,10 @@ impl ReportOutputs {
         let others = self.requests.iter().filter(|it| it.file.is_some() || it.format != ReportFormat::Text);
         for OutputRequest { format, file } in others {
             let options = TextOptions { detail: self.detail, ..TextOptions::FILE };
-            let rendered = render(report, *format, &options);
+            let mut rendered = render(report, *format, &options);
+            if *format == ReportFormat::Text {
+                rendered += &coverage::summary_line(report).unwrap_or_default();
+            }
             match file {
                 Some(path) => {
                     fs::write(path, rendered).with_context(|| format!("{} cannot be written", path.display()))?;

@@ -3,7 +3,7 @@
 use crate::common::{output, text};
 use crate::displays::XServer;
 use crate::faults::{is_only_for_null, is_rare};
-use crate::test_environment::{TestEnvironment, names, samples, succeed};
+use crate::test_environment::{TestEnvironment, names, samples, succeed, unwrapped};
 
 use lavascope_test_support::{set_driver, swiftshader};
 
@@ -321,6 +321,89 @@ fn accesses_out_of_bounds_are_reported_and_fixed_ones_are_not() {
     }
 }
 
+/// A dispatch counts once for each execution of its command buffer: submitted twice, pending twice at once, or recorded
+/// again.
+#[test]
+fn each_execution_of_a_dispatch_counts() {
+    let stage = TestEnvironment::new("gpu-executions");
+    for (name, occurrences, note) in [
+        ("fault-bounds-read", 1, "128 invocations in 1 dispatch"),
+        ("fault-bounds-again", 2, "128 invocations in each of 2 dispatches"),
+        ("fault-bounds-pushed-kept", 2, "128 invocations in each of 2 dispatches"),
+        ("fault-bounds-families", 2, "128 invocations in each of 2 dispatches"),
+    ] {
+        output(stage.under_layer_with_report(&["--gpu"], samples()).arg(name));
+        let report = stage.report();
+        let finding = &report.0["findings"][0];
+        let found = (finding["occurrences"].as_u64(), finding["notes"][0].as_str());
+        assert_eq!(found, (Some(occurrences), Some(note)), "{name}: {finding:#}");
+    }
+}
+
+/// What a hexadecimal handle of an object looks like.
+fn has_handle(text: &str) -> bool {
+    let digits = |it: &str| it.chars().take_while(char::is_ascii_hexdigit).count();
+    text.split("0x").skip(1).any(|it| digits(it) >= 6)
+}
+
+/// The command that called a shader has its line, its number and its names, and no handle; a buffer has its name.
+#[test]
+fn findings_show_the_command_that_called_the_shader() {
+    let stage = TestEnvironment::new("gpu-places");
+    for (name, place, title) in [
+        (
+            "fault-bounds-read",
+            "VkCommandBuffer#0 \"read\"",
+            "source[128] is past the end of buffer \"source\" (128 elements)",
+        ),
+        (
+            "fault-bounds-bare",
+            "VkCommandBuffer#0 \"double\"",
+            "element 128 is past the end of buffer \"source\" (128 elements)",
+        ),
+        (
+            "fault-bounds-address",
+            "VkCommandBuffer#0 \"double\"",
+            "source.words[255] is past the end of buffer \"source\" (1020 bytes), read by its device address",
+        ),
+    ] {
+        let mut command = stage.lavascope();
+        command.args(["run", "--gpu", "--json", "a.json", "--format=text=a.text", "--format=short=a.short"]);
+        command.args(["--format=markdown=a.markdown", "--"]).arg(samples()).args([name, "--no-check"]);
+        assert_eq!(output(&mut command).status.code(), Some(1), "{name}");
+        let read = |file: &str| std::fs::read_to_string(stage.folder.join(file)).expect(file);
+        let report: serde_json::Value = serde_json::from_str(&read("a.json")).expect("JSON");
+        let finding = &report["findings"][0];
+        assert_eq!(finding["title"], title, "{name}: {finding:#}");
+        assert!(!finding["fixes"][0]["text"].as_str().unwrap_or_default().is_empty(), "{name}: {finding:#}");
+        let access = &finding["accesses"][0];
+        let shown = access["place"].as_str().unwrap_or_default();
+        assert!(shown.starts_with("command ") && shown.ends_with(&format!(" of {place}")), "{name}: {shown}");
+        let frames = access["stack"]["frames"].as_array().expect("frames");
+        let is_sample = |it: &serde_json::Value| it["source"]["file"].as_str().is_some_and(|it| it.ends_with(".rs"));
+        assert!(frames.iter().any(is_sample), "{name}: {access:#}");
+        for file in ["a.text", "a.short", "a.markdown"] {
+            assert!(!has_handle(&read(file)), "{name}: {}", read(file));
+        }
+        assert!(read("a.text").contains("called by this dispatch, in \""), "{name}: {}", read("a.text"));
+        // A shader without a file has the line of its command.
+        let line = read("a.short");
+        let file = if name == "fault-bounds-bare" { ".rs:" } else { ".comp:" };
+        assert!(line.split(": error: ").next().is_some_and(|it| it.contains(file)), "{name}: {line}");
+    }
+}
+
+/// Without synchronization validation, draws and dispatches are counted, and handles are not shown either.
+#[test]
+fn a_command_is_named_without_synchronization_validation() {
+    let stage = TestEnvironment::new("gpu-places-alone");
+    let mut command = stage.lavascope();
+    command.args(["run", "--gpu", "--no-sync", "--"]).arg(samples()).args(["fault-bounds-read", "--no-check"]);
+    let said = unwrapped(&text(&output(&mut command).stderr)).replace("\n|", "");
+    assert!(!has_handle(&said), "{said}");
+    assert!(said.contains("draw or dispatch 1"), "{said}");
+}
+
 #[test]
 fn arrays_of_pictures_are_checked_where_descriptors_may_be_indexed() {
     let driver = swiftshader();
@@ -571,6 +654,9 @@ fn a_captured_fault_is_found_when_it_is_replayed() {
             let line = "102:     uint two = second[at];";
             assert_eq!(said.contains("error[STORAGE-BOUNDS]: "), code == 1, "{what}: {said}");
             assert_eq!(said.contains("It happened 192 times") && said.contains(line), code == 1, "{what}: {said}");
+            // A reason names what a user of `replay` can change.
+            assert!(!said.contains("(off by "), "{what}: {said}");
+            assert_eq!(said.contains("synchronization (--validate all)"), what == "gpu", "{what}: {said}");
         }
         let mut command = stage.lavascope();
         succeed(command.args(["replay", "trace.lava", "--validate", "sync"]));

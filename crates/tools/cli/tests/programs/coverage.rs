@@ -81,9 +81,16 @@ fn each_check_that_is_off_is_seen() {
     assert_eq!(all["shaders"]["checked"], 1);
     for check in checks {
         let variable = format!("LAVASCOPE_{}", check.to_uppercase());
-        run(&stage, if check == "gpu" { &[] } else { &["--gpu"] }, &[(&variable, "off")], &["compute"]);
+        let options: &[&str] = if check == "gpu" { &[] } else { &["--gpu", "--min-coverage", "99"] };
+        let ran = run(&stage, options, &[(&variable, "off")], &["compute"]);
         let without = coverage(&stage);
         assert_eq!(check_state(&without, check), (false, format!("off by {variable}")), "{check}: {without:#}");
+        // It has its place in the last line, and lowers the coverage. What was never asked for does not.
+        let said = unwrapped(&text(&ran.stderr));
+        let name = if check == "gpu" { "shaders" } else { check.strip_prefix("sync").map_or(check, |_| "sync") };
+        assert!(said.contains(name) && said.contains(&format!("(off by {variable})")), "{check}: {said}");
+        let is_lowered = !["sync", "gpu"].contains(&check);
+        assert_eq!(ran.status.code(), Some(i32::from(is_lowered)), "{check}: {said}");
     }
     for check in ["possible", "sync_shader_heuristic"] {
         assert!(!check_state(&all, check).0, "{all:#}");
@@ -127,9 +134,35 @@ fn a_smaller_coverage_than_wanted_fails() {
     let wanted = ["--gpu", "--shaders", "no-such-name", "--min-coverage", "99"];
     assert_eq!(run(&stage, &wanted, &[], &["compute"]).status.code(), Some(1));
     let nothing = run(&stage, &["--no-sync", "--min-coverage", "1"], &[], &["compute"]);
-    assert!(text(&nothing.stderr).ends_with("no work of a device was seen\n"), "{}", text(&nothing.stderr));
+    let why = "no check is on. Not checked: synchronization (--no-sync); shaders (--gpu)\n";
+    assert!(text(&nothing.stderr).ends_with(why), "{}", text(&nothing.stderr));
+    let without_checks = [("LAVASCOPE_GPU_SHADER_CHECKS", "0")];
+    let wanted = ["--gpu", "--min-coverage", "99"];
+    let nothing = run(&stage, &wanted, &without_checks, &["fault-bounds-read", "--no-check"]);
+    let said = text(&nothing.stderr);
+    assert!(said.contains("0 of 1 shader checked"), "{said}");
+    assert_eq!(nothing.status.code(), Some(1), "{said}");
     let app = ["--exit-code", "app", "--min-coverage", "99"];
     assert_eq!(run(&stage, &app, &late, &["compute"]).status.code(), Some(0));
+}
+
+/// Every format of a clean run says what was checked and what was not.
+#[test]
+fn every_format_has_the_coverage() {
+    let stage = TestEnvironment::new("coverage-formats");
+    let formats = ["text", "json", "sarif", "junit", "github", "markdown", "html"];
+    let options: Vec<String> = formats.iter().map(|it| format!("--format={it}={it}.out")).collect();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    run(&stage, &options, &[("GITHUB_STEP_SUMMARY", "summary.out")], &["compute"]);
+    let files = formats.iter().copied().filter(|it| *it != "json").chain(["summary"]);
+    for name in files {
+        let written = std::fs::read_to_string(stage.folder.join(format!("{name}.out"))).expect(name);
+        let written = unwrapped(&written).replace('\\', "");
+        assert!(written.contains("no problems found. Not checked: shaders (--gpu)"), "{name}: {written}");
+    }
+    let mut command = stage.lavascope();
+    let again = succeed(command.args(["report", "json.out"]));
+    assert!(text(&again.stdout).ends_with(CLEAN), "{}", text(&again.stdout));
 }
 
 /// The same counts with and without the caches, which skip recordings that repeat.
@@ -200,6 +233,9 @@ fn features_that_a_device_does_not_have_are_named() {
         said.lines().find(|it| it.starts_with("lavascope: warning")).unwrap_or_else(|| panic!("no line: {said}"));
     assert!(line.starts_with("lavascope: warning: vkCreateDevice: VK_ERROR_FEATURE_NOT_PRESENT: llvmpipe"), "{line}");
     assert!(line.contains(" of VkPhysicalDeviceFeatures"), "{line}");
+    let nothing =
+        "lavascope: nothing was checked: the program submitted nothing to a queue. Not checked: shaders (--gpu)";
+    assert!(said.contains(nothing), "{said}");
 }
 
 /// The loader refuses an extension that a device does not have before any layer sees the call, and says so in the run.

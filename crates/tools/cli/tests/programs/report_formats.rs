@@ -40,7 +40,8 @@ fn all_formats_are_written_at_once_and_again_from_json() {
     let stage = TestEnvironment::new("report-formats");
     let said = run_with_all_formats(&stage, "fault-barrier-stage");
     let shown = read(&stage, "report.text");
-    assert!(said.starts_with(&shown) && shown.ends_with("\nlavascope: 1 error\n"), "{said}\n---\n{shown}");
+    let has_coverage = shown.contains("\nlavascope: 1 error\nlavascope: 1 submit, ");
+    assert!(said.starts_with(&shown) && has_coverage, "{said}\n---\n{shown}");
     for format in FORMATS {
         let again = succeed(stage.lavascope().args(["report", "report.json", "--format", format]));
         // Annotations do not take the place of the text.
@@ -117,7 +118,8 @@ fn github_gets_the_summary_of_the_step() {
     let done = output(command.arg("fault-barrier-stage").env("GITHUB_STEP_SUMMARY", "summary.md"));
     assert!(text(&done.stdout).contains("::error "), "{}", text(&done.stdout));
     let summary = read(&stage, "summary.md");
-    assert!(summary.starts_with("before\n# Lavascope: 1 error\n\n| | place | problem |"), "{summary}");
+    assert!(summary.starts_with("before\n# Lavascope: 1 error\n\n1 submit, "), "{summary}");
+    assert!(summary.contains("shaders (--gpu)\n\n| | place | problem |"), "{summary}");
 }
 
 /// What `lavascope explain` proposes to silence a code.

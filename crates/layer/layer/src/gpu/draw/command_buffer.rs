@@ -77,6 +77,8 @@ pub(crate) struct CommandBufferState {
     pub(crate) object_id: Option<ObjectId>,
     /// How often it was executed since its touches were read.
     pub(crate) executions: u32,
+    /// Of each submission since its records were read, the frame.
+    pub(crate) submitted_frames: Vec<u64>,
     /// Sets made of pushed descriptors.
     pub(crate) pushed_sets: Vec<u64>,
     /// The bound descriptor buffers.

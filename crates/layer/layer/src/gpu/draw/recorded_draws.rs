@@ -51,6 +51,8 @@ pub(crate) struct DrawRecordArea {
 /// A draw as messages describe it.
 pub(crate) struct DrawDescription {
     pub(crate) number: u32,
+    /// As the validator counts it, if it does.
+    pub(crate) launch: Option<(u32, Command)>,
     pub(crate) command: &'static str,
     pub(crate) variant: Arc<PipelineVariant>,
     /// All debug labels around it, outermost first.
@@ -58,8 +60,20 @@ pub(crate) struct DrawDescription {
 }
 
 impl RecordedDraw {
+    /// The records that shaders wrote, without the word that marks their sites; none if there are none. From now on there
+    /// are none.
+    pub(crate) fn take_records(&self) -> Option<Vec<u32>> {
+        let records = self.records();
+        if records.read_word(0) == 0 {
+            return None;
+        }
+        let words = records.first_words(records.words - 1).read();
+        records.zero();
+        Some(words)
+    }
+
     /// Where shaders write records.
-    pub(crate) fn records(&self) -> ArenaRegion {
+    fn records(&self) -> ArenaRegion {
         // SAFETY: `all` has these words, and they come first.
         unsafe { ArenaRegion::mapped(self.records, self.record_words) }
     }
@@ -175,6 +189,7 @@ impl CommandBufferState {
     pub(crate) fn describe_draw(&self, recorded_draw: &RecordedDraw) -> DrawDescription {
         DrawDescription {
             number: recorded_draw.number,
+            launch: recorded_draw.launch.map(|it| (it, recorded_draw.function)),
             command: recorded_draw.function.desc().name,
             variant: Arc::clone(self.variant_of(recorded_draw)),
             labels: self.outer_labels.iter().chain(self.labels.snapshot(recorded_draw.labels)).cloned().collect(),

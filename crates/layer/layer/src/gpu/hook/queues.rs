@@ -36,6 +36,11 @@ hooks! {
         gpu.before_submit("vkQueueSubmit2", (queue, signaled), batch);
         gpu.after_call(forward())
     }
+    queue_present_khr = fn(queue: Queue, p_info: Ptr<PresentInfoKHR>) -> Result, |gpu, forward| {
+        let result = forward();
+        run_if_enabled("vkQueuePresentKHR", || gpu.count_frame(), || ());
+        result
+    }
     signal_semaphore = fn(device: Device, p_info: Ptr<SemaphoreSignalInfo>) -> Result, |gpu, forward| {
         gpu.before_signal("vkSignalSemaphore");
         forward()
@@ -95,6 +100,11 @@ hooks! {
 }
 
 impl DeviceChecks {
+    /// A frame ends.
+    fn count_frame(&self) {
+        self.state().fault_draws.presented += 1;
+    }
+
     /// Work is about to be submitted. Once everything is off, its shaders get permissive tables, which accept every access.
     fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> CheckedSubmit) {
         let permit = || catch_panic(name, || self.make_permissive(&batch().commands), || ());

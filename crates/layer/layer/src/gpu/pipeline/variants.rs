@@ -148,7 +148,8 @@ pub(crate) fn root_words(tables: [ArenaRegion; TABLE_COUNT]) -> [u32; ROOT_SPACE
         words[at * 2] = table.device_address as u32;
         words[at * 2 + 1] = (table.device_address >> 32) as u32;
     }
-    words[ROOT_OUTPUT_WORDS as usize] = tables[ShaderTable::Output as usize].words - 1;
+    // The first word counts, and the last one marks sites.
+    words[ROOT_OUTPUT_WORDS as usize] = tables[ShaderTable::Output as usize].words - 2;
     words
 }
 
@@ -507,13 +508,13 @@ impl DeviceChecks {
         table: &[u32],
         leases: &mut Vec<Lease>,
     ) -> Option<PermissiveTables> {
-        let (all, first) = self.lease_memory(ROOT_SPACE + 1)?;
+        let (all, first) = self.lease_memory(ROOT_SPACE + 2)?;
         let (words, second) = self.lease_memory(table.len() as u32)?;
         words.write(table);
         leases.extend([first, second]);
         if root_binding == RootBinding::DescriptorSet {
             // The set comes first, because bound memory must be aligned.
-            let (set, lease) = self.lease_set([all.first_words(1), words, self.permissive_addresses, cells])?;
+            let (set, lease) = self.lease_set([all.first_words(2), words, self.permissive_addresses, cells])?;
             leases.push(lease);
             return Some(PermissiveTables::Set(set));
         }

@@ -1,13 +1,12 @@
 //! Reports the remaining findings of pipelines that are destroyed, and forgets their shaders.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
-
-use lavascope_instrument::decode;
 
 use crate::gpu::draw::command_buffer::CommandBufferState;
 use crate::gpu::pipeline::variants::{InstrumentedPipeline, PipelineVariant};
-use crate::gpu::report::findings::{CheckFinding, FaultSite, ReportedFault, fault_counts};
+use crate::gpu::report::fault_draws::{ExecutedCommands, FaultDraws};
+use crate::gpu::report::findings::{CheckFinding, ReportedFault, fault_counts};
 use crate::gpu::{ChecksState, DeviceChecks};
 
 impl ChecksState {
@@ -52,23 +51,18 @@ impl ChecksState {
     }
 
     /// Takes the draws of the faults of some pipelines or shader objects.
-    fn take_fault_draws(&mut self, is_it: impl Fn(u32) -> bool) -> HashMap<FaultSite, u64> {
-        self.fault_draws.extract_if(|it, _| is_it(it.pipeline())).collect()
+    fn take_fault_draws(&mut self, is_it: impl Fn(u32) -> bool) -> FaultDraws {
+        self.fault_draws.take(is_it)
     }
 
     /// Reads the records of draws with a pipeline that no work uses any more.
     fn read_pipeline_records(&mut self, handle: u64, commands: &CommandBufferState, number: u32) -> Vec<CheckFinding> {
         let mut found = Vec::new();
+        let CommandBufferState { number: of_commands, object_id, queue_labels, submitted_frames, .. } = commands;
+        let (frames, object) = (submitted_frames, *object_id);
+        let place = ExecutedCommands { handle, number: *of_commands, object, queue_labels, frames };
         for drawn in commands.draws.iter().filter(|it| commands.variant_of(it).application.1 == number) {
-            let records = drawn.records();
-            if records.read_word(0) == 0 {
-                continue;
-            }
-            let (draw, words) = (&commands.describe_draw(drawn), records.read());
-            let faults = decode(&words).unwrap_or_default();
-            found.extend(self.find_faults(draw, (handle, commands.number), &commands.queue_labels, &faults));
-            found.extend(self.read_prints(draw, (handle, commands.number), &words));
-            records.zero();
+            found.extend(self.read_draw(commands, drawn, &place));
         }
         found
     }

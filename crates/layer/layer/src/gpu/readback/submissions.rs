@@ -14,8 +14,10 @@ use lavascope_instrument::decode;
 use lavascope_validate::CommandBufferFeedback;
 
 use crate::gpu::draw::command_buffer::CommandBufferState;
+use crate::gpu::draw::recorded_draws::RecordedDraw;
 use crate::gpu::pipeline::plan::CheckStyle;
 use crate::gpu::pipeline::variants::{InstrumentedPipeline, PipelineVariant};
+use crate::gpu::report::fault_draws::ExecutedCommands;
 use crate::gpu::report::findings::{CheckFinding, ReportedFault, fault_counts};
 use crate::gpu::resource::buffer_addresses::write_address_table;
 use crate::gpu::{ChecksState, DeviceChecks, slice};
@@ -121,19 +123,29 @@ impl ChecksState {
         let mut found = Vec::new();
         let number = commands.number;
         let queue_labels = std::mem::take(&mut commands.queue_labels);
+        let frames = std::mem::take(&mut commands.submitted_frames);
+        let object = commands.object_id;
+        let place = ExecutedCommands { handle, number, object, queue_labels: &queue_labels, frames: &frames };
         for drawn in &commands.draws {
-            let records = drawn.records();
-            if records.read_word(0) == 0 {
-                continue;
-            }
-            let (draw, words) = (&commands.describe_draw(drawn), records.read());
-            let faults = decode(&words).unwrap_or_default();
-            found.extend(self.find_faults(draw, (handle, number), &queue_labels, &faults));
-            found.extend(self.read_prints(draw, (handle, number), &words));
-            // The device does not use this memory now. Later it writes new records from the beginning.
-            records.zero();
+            found.extend(self.read_draw(commands, drawn, &place));
         }
         found.extend(commands.builds.iter().flat_map(|it| self.read_wrong_instances(it, (handle, number))));
+        found
+    }
+
+    /// Reads the records of a draw that the device does not execute now, and clears them: later it writes new ones from
+    /// the beginning.
+    pub(crate) fn read_draw(
+        &mut self,
+        commands: &CommandBufferState,
+        drawn: &RecordedDraw,
+        place: &ExecutedCommands<'_>,
+    ) -> Vec<CheckFinding> {
+        let Some(words) = drawn.take_records() else { return Vec::new() };
+        let draw = commands.describe_draw(drawn);
+        let faults = decode(&words).unwrap_or_default();
+        let mut found = self.find_faults(&draw, place, &faults);
+        found.extend(self.read_prints(&draw, (place.handle, place.number), &words));
         found
     }
 
@@ -184,8 +196,10 @@ impl DeviceChecks {
     /// Records a submission before the driver gets it. It sees all addresses that exist now.
     pub(crate) fn record_submission(&self, queue: Queue, fence: Fence, batch: CheckedSubmit) {
         let mut all = self.instrumented_command_buffers(&batch.commands);
+        let frame = self.state().fault_draws.presented;
+        let executed = self.count_executions(&batch.commands, frame);
         if self.gives_feedback() {
-            all = self.count_executions(&batch.commands);
+            all = executed;
         }
         self.refresh_update_after_bind_tables(&all);
         self.refresh_descriptor_buffer_tables(&all);

@@ -125,15 +125,15 @@ impl DeviceChecks {
         self.is_feedback_broken.store(true, Ordering::Relaxed);
     }
 
-    fn device_data(&self) -> Option<&DeviceData> {
+    pub(crate) fn device_data(&self) -> Option<&DeviceData> {
         // SAFETY: the caller is inside of a call for this device, which is externally synchronized with
         // `vkDestroyDevice`; or in that call itself, which takes the device out of the index after `DeviceChecks::end`;
         // or is the exit handler, which blocks the destruction of the device (`DeviceChecks::finish_at_exit`).
         unsafe { WATCHED_DEVICES.get(dispatch_key(self.device.0)) }
     }
 
-    /// Counts the execution of command buffers. Returns them and those that they execute.
-    pub(crate) fn count_executions(&self, commands: &[u64]) -> Vec<u64> {
+    /// Counts the execution of command buffers in a frame. Returns them and those that they execute.
+    pub(crate) fn count_executions(&self, commands: &[u64], frame: u64) -> Vec<u64> {
         let names = self.device_data().map(|it| it.handles());
         let object = |handle: u64| {
             let slot = names?.table_for(HandleType::CommandBuffer).slot(HandleType::CommandBuffer, handle)?;
@@ -144,6 +144,9 @@ impl DeviceChecks {
             let Some(slot) = self.slot(handle) else { continue };
             let secondaries = slot.with(|buffer_state| {
                 buffer_state.executions += 1;
+                if !buffer_state.draws.is_empty() {
+                    buffer_state.submitted_frames.push(frame);
+                }
                 buffer_state.object_id = object(handle);
                 buffer_state.secondaries.iter().map(|it| it.0).collect::<Vec<u64>>()
             });

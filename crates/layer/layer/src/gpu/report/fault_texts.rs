@@ -18,6 +18,20 @@ pub(crate) struct FaultNames {
     pub(crate) binding: Option<(u32, u32)>,
     /// None if the module does not say what is accessed.
     pub(crate) access: Option<AccessDescription>,
+    /// The debug name of the buffer that is bound.
+    pub(crate) buffer: Option<String>,
+}
+
+/// A fault at a device address.
+pub(crate) struct AddressFault {
+    pub(crate) is_null: bool,
+    pub(crate) found: BufferAddressLookup,
+    /// The debug name of the buffer.
+    pub(crate) buffer: Option<String>,
+    /// Bytes that the shader accesses.
+    pub(crate) bytes: u64,
+    /// The smallest and the largest index so far; none if there is no index.
+    pub(crate) indices: Option<(u32, u32)>,
 }
 
 impl FaultNames {
@@ -34,6 +48,11 @@ impl FaultNames {
             (None, Some((set, binding))) => format!("the {word} of set {set}, binding {binding}"),
             (None, None) => format!("a {word}"),
         }
+    }
+
+    /// What the access is past the end of: `buffer "particles"`.
+    fn bound(&self) -> String {
+        self.buffer.as_ref().map_or_else(|| self.resource(), |it| format!("buffer {:?}", shortened(it, NAME_MAX)))
     }
 
     /// The descriptor, as an element of its variable: `textures[6]`.
@@ -72,21 +91,22 @@ impl FaultNames {
                 format!("{}{place} was never written", self.descriptor(index))
             }
             RecordedFault::TexelOutOfBounds { length, .. } => {
-                format!("texel {index} {past} {resource} ({})", counted(length.into(), "texel"))
+                format!("texel {index} {past} {} ({})", self.bound(), counted(length.into(), "texel"))
             }
             RecordedFault::BufferOutOfBounds { descriptor, range, .. } => match site.index_unit {
                 IndexUnit::Elements { offset, stride } => {
                     let count = u64::from(range).saturating_sub(offset) / stride.max(1);
                     let element = self.element(Some(descriptor), Some(index), "element");
-                    format!("{element} {past} {resource} ({})", counted(count, "element"))
+                    format!("{element} {past} {} ({})", self.bound(), counted(count, "element"))
                 }
                 unit => {
                     let first = unit.first_byte(index);
                     let last = first.saturating_add(site.bytes.saturating_sub(1));
                     let bytes = counted(range.into(), "byte");
                     format!(
-                        "{} (bytes {first} to {last}) {past} {resource} ({bytes})",
-                        self.element(Some(descriptor), None, "")
+                        "{} (bytes {first} to {last}) {past} {} ({bytes})",
+                        self.element(Some(descriptor), None, ""),
+                        self.bound()
                     )
                 }
             },
@@ -108,19 +128,56 @@ impl FaultNames {
     }
 
     /// The title of a fault at a device address. The address itself differs from run to run.
-    pub(crate) fn address_title(&self, is_null: bool, found: &BufferAddressLookup, buffer: Option<&str>) -> String {
-        let begin = format!("{} {}", stage_word(self.stage), self.verb());
-        let buffer = buffer.map_or_else(|| "a buffer".to_owned(), |it| format!("{:?}", shortened(it, NAME_MAX)));
-        let title = match found {
-            BufferAddressLookup::Nowhere if is_null => format!("{begin} memory through a null device address"),
-            BufferAddressLookup::Nowhere => format!("{begin} at a device address that belongs to no buffer"),
-            BufferAddressLookup::InBuffer { .. } => format!("{begin} across the end of {buffer} by its device address"),
-            BufferAddressLookup::PastEnd { .. } => format!("{begin} past the end of {buffer} by its device address"),
+    pub(crate) fn address_title(&self, fault: &AddressFault) -> String {
+        let element = self.element(None, fault.indices.map(|it| it.0), "element");
+        let done = if self.access.as_ref().is_some_and(|it| it.is_write) { "written" } else { "read" };
+        let buffer = fault.buffer.as_ref();
+        let buffer = buffer.map_or_else(|| "a buffer".to_owned(), |it| format!("buffer {:?}", shortened(it, NAME_MAX)));
+        let title = match &fault.found {
+            BufferAddressLookup::Nowhere if fault.is_null => {
+                format!("{element} is {done} through a null device address")
+            }
+            BufferAddressLookup::Nowhere => {
+                format!("{element} is {done} at a device address that belongs to no buffer")
+            }
+            BufferAddressLookup::InBuffer { bytes, .. } => {
+                let size = counted(*bytes, "byte");
+                format!("{element} crosses the end of {buffer} ({size}), {done} by its device address")
+            }
+            BufferAddressLookup::PastEnd { bytes, .. } => {
+                let size = counted(*bytes, "byte");
+                format!("{element} is past the end of {buffer} ({size}), {done} by its device address")
+            }
             BufferAddressLookup::Destroyed { .. } => {
-                format!("{begin} {buffer} by its device address, after the buffer was destroyed")
+                format!("{element} is {done} by its device address after {buffer} was destroyed")
             }
         };
         shortened(&title, TITLE_MAX)
+    }
+
+    /// What to do about a fault at a device address.
+    pub(crate) fn address_fix(&self, fault: &AddressFault) -> Fix {
+        let larger = |end: u64| {
+            let is_only = fault.indices.is_some_and(|it| it.0 == it.1);
+            let size = if is_only { format!("a buffer of at least {end} bytes") } else { "a larger buffer".to_owned() };
+            format!("test the index before the access, or create {size}")
+        };
+        let text = match &fault.found {
+            BufferAddressLookup::Nowhere if fault.is_null => {
+                "give the shader the address of a buffer (vkGetBufferDeviceAddress)".to_owned()
+            }
+            BufferAddressLookup::Nowhere => {
+                "give the shader an address of vkGetBufferDeviceAddress, of a buffer that still exists".to_owned()
+            }
+            BufferAddressLookup::InBuffer { offset, .. } => larger(offset.saturating_add(fault.bytes)),
+            BufferAddressLookup::PastEnd { distance, bytes, .. } => {
+                larger(bytes.saturating_add(*distance).saturating_add(fault.bytes))
+            }
+            BufferAddressLookup::Destroyed { .. } => {
+                "destroy the buffer after the command has completed, or give the shader another address".to_owned()
+            }
+        };
+        Fix::advice(text)
     }
 
     /// What the fault is known by from run to run: function, order in it, variable and binding; no line.
@@ -180,6 +237,7 @@ impl FaultNames {
                     IndexUnit::Constant { .. } | IndexUnit::Bytes => bind,
                 }
             }
+            // The buffer says what to do (`address_fix`).
             RecordedFault::AddressOutOfBounds { .. } => return None,
         };
         Some(Fix::advice(text))
@@ -244,7 +302,7 @@ mod tests {
             is_write: true,
         };
         let (stage, kind) = (ShaderStageFlags::COMPUTE, BoundResourceKind::Storage);
-        FaultNames { stage, kind, binding: Some((0, 1)), access: Some(access) }
+        FaultNames { stage, kind, binding: Some((0, 1)), access: Some(access), buffer: None }
     }
 
     fn site(index_unit: IndexUnit) -> CheckSite {
@@ -275,12 +333,28 @@ mod tests {
         let unnamed = FaultNames { access: None, ..names() };
         let text = "element 16 is past the end of the storage buffer of set 0, binding 1 (16 elements)";
         assert_eq!(unnamed.title(&fault, &elements, 16), text);
-        let nowhere = BufferAddressLookup::Nowhere;
-        let text = "compute shader writes memory through a null device address";
-        assert_eq!(own.address_title(true, &nowhere, None), text);
-        let past = BufferAddressLookup::PastEnd { buffer: 1, distance: 0, bytes: 8 };
-        let text = "compute shader writes past the end of \"b\" by its device address";
-        assert_eq!(own.address_title(false, &past, Some("b")), text);
+        let bound = FaultNames { buffer: Some("particles".to_owned()), ..names() };
+        let text = "e[16] is past the end of buffer \"particles\" (16 elements)";
+        assert_eq!(bound.title(&fault, &elements, 16), text);
+    }
+
+    #[test]
+    fn faults_at_addresses_have_element_size_and_fix() {
+        let fault =
+            |is_null, found, indices| AddressFault { is_null, found, buffer: Some("b".to_owned()), bytes: 4, indices };
+        let own = names();
+        let null = fault(true, BufferAddressLookup::Nowhere, None);
+        assert_eq!(own.address_title(&null), "e[…] is written through a null device address");
+        assert!(own.address_fix(&null).text.contains("vkGetBufferDeviceAddress"));
+        let past = |indices| fault(false, BufferAddressLookup::PastEnd { buffer: 1, distance: 4, bytes: 8 }, indices);
+        let text = "e[3] is past the end of buffer \"b\" (8 bytes), written by its device address";
+        assert_eq!(own.address_title(&past(Some((3, 9)))), text);
+        let text = "test the index before the access, or create a buffer of at least 16 bytes";
+        assert_eq!(own.address_fix(&past(Some((3, 3)))).text, text);
+        let text = "test the index before the access, or create a larger buffer";
+        assert_eq!(own.address_fix(&past(Some((3, 9)))).text, text);
+        let gone = fault(false, BufferAddressLookup::Destroyed { buffer: 1, name: None }, Some((0, 0)));
+        assert_eq!(own.address_title(&gone), "e[0] is written by its device address after buffer \"b\" was destroyed");
     }
 
     #[test]

@@ -10,16 +10,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
-use lavascope_diag::{AccessText, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Property, Severity};
-use lavascope_findings::{Finding, SourceLocation, Stack, StackFrame};
-use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit, RecordedFault, ShaderInvocation};
+use lavascope_diag::{
+    AccessText, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject, Fix, FrameRange, Property, Severity,
+};
+use lavascope_findings::{Finding, FindingObject, FrameSpan, SourceLocation, Stack, StackFrame};
+use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit, RecordedFault};
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
 use super::codes::{
     BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
 };
-use super::fault_texts::FaultNames;
+use super::fault_draws::{ExecutedCommands, FaultDraws, new_frames};
+use super::fault_launch::{FaultLaunch, bound_object, indices_note};
+use super::fault_texts::{AddressFault, FaultNames, stage_word};
+use super::message_texts::{error_text, stage_text};
 use super::prints::PrintFinding;
 use crate::gpu::draw::recorded_draws::DrawDescription;
 use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
@@ -54,7 +59,12 @@ pub(crate) struct ShaderFault {
     error: Option<RecordedFault>,
     /// The debug name of the pipeline.
     pipeline: Option<String>,
-    source: Option<SourceLocation>,
+    shader: FaultShader,
+    check_site: CheckSite,
+    /// The smallest and the largest index so far; none if there is no index.
+    indices: Option<(u32, u32)>,
+    /// None if it is unknown which draw or dispatch ran the shader.
+    launch: Option<FaultLaunch>,
 }
 
 /// A reported fault, with its counts at that time.
@@ -65,15 +75,17 @@ pub(crate) struct ReportedFault {
     /// Number of invocations with the fault.
     count: u32,
     draws: u64,
+    /// Number of frames.
+    frames: u64,
 }
 
 /// A site in a shader of a pipeline, the same for all variants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FaultSite {
-    pipeline: u32,
-    stage: usize,
-    instruction: u32,
-    check: Check,
+    pub(super) pipeline: u32,
+    pub(super) stage: usize,
+    pub(super) instruction: u32,
+    pub(super) check: Check,
 }
 
 impl FaultSite {
@@ -82,7 +94,7 @@ impl FaultSite {
         self.pipeline
     }
 
-    fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
+    pub(super) fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
         // A shader object is the same in all combinations.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
         FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
@@ -120,8 +132,7 @@ impl ChecksState {
     pub(crate) fn find_faults(
         &mut self,
         draw: &DrawDescription,
-        commands: (u64, u32),
-        queue_labels: &[String],
+        place: &ExecutedCommands<'_>,
         records: &[FaultRecord],
     ) -> Vec<CheckFinding> {
         let mut seen: Vec<FaultSite> = Vec::new();
@@ -131,11 +142,11 @@ impl ChecksState {
             let Some(site) = stage.instrumented.site_of(record) else { continue };
             let fault_site = FaultSite::of(&draw.variant, stage, site);
             if !seen.contains(&fault_site) {
-                *self.fault_draws.entry(fault_site).or_default() += 1;
+                self.fault_draws.add(fault_site, place.frames);
                 seen.push(fault_site);
             }
             if self.insert_fault(&draw.variant, fault_site) {
-                found.extend(self.describe_fault(draw, (stage, site), commands, queue_labels, record));
+                found.extend(self.describe_fault(draw, (stage, site), place, record));
             }
         }
         found
@@ -146,8 +157,7 @@ impl ChecksState {
         &self,
         draw: &DrawDescription,
         (stage, site): (&InstrumentedStage, &CheckSite),
-        commands: (u64, u32),
-        queue_labels: &[String],
+        executed: &ExecutedCommands<'_>,
         record: &FaultRecord,
     ) -> Option<CheckFinding> {
         let number = site.decision.number()?;
@@ -158,7 +168,7 @@ impl ChecksState {
         let shader = FaultShader::of(&draw.variant, stage, site);
         let code = code_of_error(draw.command, kind, &record.fault);
         let mut diagnostic = self.diagnostic(&draw.variant, stage, site, (code, &shader));
-        let (invocation, handle) = (stage_text(&record.invocation), commands.0);
+        let (invocation, handle) = (stage_text(&record.invocation), executed.handle);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         diagnostic.message = format!(
             "{} Command buffer {}. {} {invocation}",
@@ -167,19 +177,25 @@ impl ChecksState {
             diagnostic.message
         );
         diagnostic.function = draw.command.to_owned();
-        let (least, most) = fault_indices(&record.fault, cell);
-        diagnostic.title = match record.fault {
-            RecordedFault::AddressOutOfBounds { address } => self.address_title(&shader.names, address),
-            _ => shader.names.title(&record.fault, site, least),
+        let indices = fault_indices(&record.fault, site, cell);
+        (diagnostic.title, diagnostic.fixes) = match record.fault {
+            RecordedFault::AddressOutOfBounds { address } => {
+                self.describe_address(&shader.names, site, address, indices)
+            }
+            fault => {
+                let (least, most) = indices.unwrap_or_default();
+                (shader.names.title(&fault, site, least), shader.names.fix(&fault, site, most).into_iter().collect())
+            }
         };
-        diagnostic.fixes.extend(shader.names.fix(&record.fault, site, most));
-        let labels = DebugLabels { queue: queue_labels.to_vec(), commands: draw.labels.clone() };
-        let place = DiagnosticLocation::new("access", self.draw_text(draw, commands), draw.command.to_owned());
-        let access = AccessText { function: draw.command.to_owned(), ..shader.names.access_text(Some(least)) };
+        let labels = DebugLabels { queue: executed.queue_labels.to_vec(), commands: draw.labels.clone() };
+        let text = self.draw_text(draw, (handle, executed.number));
+        let place = DiagnosticLocation::new("access", text, draw.command.to_owned());
+        let least = indices.map(|it| it.0);
+        let access = AccessText { function: draw.command.to_owned(), ..shader.names.access_text(least) };
         diagnostic
             .locations
             .insert(0, DiagnosticLocation { path: vec![draw.command.to_owned()], labels, access, ..place });
-        diagnostic.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(commands.1), buffer_name));
+        diagnostic.objects.push(DiagnosticObject::new("VkCommandBuffer", u64::from(executed.number), buffer_name));
         diagnostic.properties.extend(facts_of(&record.fault));
         if draw.variant.fixed_tables.is_empty() {
             diagnostic.properties.push(fact("draw", draw.number));
@@ -187,13 +203,16 @@ impl ChecksState {
         diagnostic.properties.push(fact("invocation", invocation));
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
-        Some(finish_fault(
+        let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
+        let finding = finish_fault(
             diagnostic,
             objects,
             (site, fault_site, self.pipeline_name(&draw.variant, stage)),
             cell,
             (Some(record.fault), shader),
-        ))
+        );
+        let launch = Some(FaultLaunch::new(draw, executed, name));
+        Some(CheckFinding::Fault(Box::new(ShaderFault { launch, indices, ..finding })))
     }
 
     /// Whether a fault is new. Marks it as reported.
@@ -236,13 +255,13 @@ impl ChecksState {
         diagnostic.title = shader.names.unknown_title(site.check);
         diagnostic.message = format!("An access is out of bounds; its details are not known. {}", diagnostic.message);
         let cell = SiteCounter::of(variant, stage, number);
-        Some(finish_fault(
+        Some(CheckFinding::Fault(Box::new(finish_fault(
             diagnostic,
             self.objects_of(variant, stage),
             (site, fault_site, self.pipeline_name(variant, stage)),
             cell,
             (None, shader),
-        ))
+        ))))
     }
 
     /// Faults that were counted, but have no record, because it did not fit or the variant does not write it.
@@ -287,7 +306,14 @@ impl ChecksState {
         }
     }
 
-    fn address_title(&self, names: &FaultNames, address: u64) -> String {
+    /// The title and the fix of a fault at an address.
+    fn describe_address(
+        &self,
+        names: &FaultNames,
+        site: &CheckSite,
+        address: u64,
+        indices: Option<(u32, u32)>,
+    ) -> (String, Vec<Fix>) {
         let found = self.addresses.find(address);
         let buffer = match &found {
             BufferAddressLookup::Nowhere => None,
@@ -298,7 +324,8 @@ impl ChecksState {
                 name.clone().or_else(|| self.debug_name(ObjectType::BUFFER, *buffer))
             }
         };
-        names.address_title(address < NULL_PAGE, &found, buffer.as_deref())
+        let fault = AddressFault { is_null: address < NULL_PAGE, found, buffer, bytes: site.bytes, indices };
+        (names.address_title(&fault), vec![names.address_fix(&fault)])
     }
 
     /// A diagnostic with everything that is known without a fault record.
@@ -430,7 +457,7 @@ fn finish_fault(
     (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
     cell: SiteCounter,
     (error, shader): (Option<RecordedFault>, FaultShader),
-) -> CheckFinding {
+) -> ShaderFault {
     let (seen, (least, most)) = (cell.count(), cell.indices());
     let count = seen.max(1);
     let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
@@ -442,8 +469,19 @@ fn finish_fault(
         _ => format!("It happened {times}, with indices from {least} to {most}."),
     };
     diagnostic.explanation.insert(0, text);
-    let source = shader.source_location();
-    CheckFinding::Fault(Box::new(ShaderFault { diagnostic, objects, site: fault_site, count, error, pipeline, source }))
+    let check_site = *site;
+    ShaderFault {
+        diagnostic,
+        objects,
+        site: fault_site,
+        count,
+        error,
+        pipeline,
+        shader,
+        check_site,
+        indices: None,
+        launch: None,
+    }
 }
 
 /// What the module of a shader says of a site.
@@ -460,6 +498,7 @@ impl FaultShader {
             kind: BoundResourceKind::of(variant, stage, site),
             binding: binding_of(stage, site),
             access: module.as_ref().and_then(|it| it.describe_access(site.at)),
+            buffer: None,
         };
         FaultShader { names, source: module.and_then(|it| it.source(site.at)) }
     }
@@ -477,17 +516,20 @@ impl FaultShader {
     }
 }
 
-/// The smallest and the largest index of a site that were out of bounds so far.
-fn fault_indices(fault: &RecordedFault, cell: SiteCounter) -> (u32, u32) {
+/// The smallest and the largest index of a site that were out of bounds so far; none if it has no index.
+fn fault_indices(fault: &RecordedFault, site: &CheckSite, cell: SiteCounter) -> Option<(u32, u32)> {
     let own = match *fault {
         RecordedFault::IndexOutOfBounds { index, .. }
         | RecordedFault::Uninitialized { index }
         | RecordedFault::BufferOutOfBounds { index, .. } => index,
         RecordedFault::TexelOutOfBounds { texel, .. } => texel,
-        RecordedFault::AddressOutOfBounds { .. } => return (0, 0),
+        RecordedFault::AddressOutOfBounds { .. } => {
+            let has_index = matches!(site.index_unit, IndexUnit::Elements { .. }) && cell.count() > 0;
+            return has_index.then(|| cell.indices());
+        }
     };
     let (least, most) = cell.indices();
-    if cell.count() == 0 { (own, own) } else { (least.min(own), most.max(own)) }
+    Some(if cell.count() == 0 { (own, own) } else { (least.min(own), most.max(own)) })
 }
 
 fn fact(key: &'static str, value: impl ToString) -> Property {
@@ -530,82 +572,6 @@ fn source_text(source: &SourceLine) -> String {
     }
 }
 
-/// Describes the fault.
-fn error_text(
-    kind: BoundResourceKind,
-    binding: Option<(u32, u32)>,
-    site: &CheckSite,
-    error: &RecordedFault,
-    address_text: impl FnOnce(u64) -> String,
-) -> String {
-    let word = kind.word();
-    let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
-    match *error {
-        RecordedFault::IndexOutOfBounds { index, length } => {
-            format!("Index of {index} used to index descriptor array of length {length}{place}.")
-        }
-        RecordedFault::Uninitialized { index } => format!("{word} descriptor index {index} was never written{place}."),
-        RecordedFault::AddressOutOfBounds { address } => address_text(address),
-        RecordedFault::BufferOutOfBounds { descriptor, index, range } => {
-            let first = site.index_unit.first_byte(index);
-            let last = first.saturating_add(site.bytes.saturating_sub(1));
-            format!(
-                "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
-                 to descriptor {descriptor}{place}."
-            )
-        }
-        RecordedFault::TexelOutOfBounds { texel, length } => {
-            format!("{word} access out of bounds: texel {texel} of {length}{place}.")
-        }
-    }
-}
-
-/// Describes the shader invocation.
-pub(crate) fn stage_text(stage: &ShaderInvocation) -> String {
-    let three = |[x, y, z]: [u32; 3]| format!("({x}, {y}, {z})");
-    match *stage {
-        ShaderInvocation::Vertex { vertex, instance } => {
-            format!("Stage = Vertex. Vertex index = {vertex}, instance index = {instance}.")
-        }
-        ShaderInvocation::TessellationControl { invocation, primitive } => {
-            format!("Stage = Tessellation Control. Invocation ID = {invocation}, primitive ID = {primitive}.")
-        }
-        ShaderInvocation::TessellationEvaluation { primitive, coordinates: [u, v] } => {
-            format!("Stage = Tessellation Evaluation. Primitive ID = {primitive}, TessCoord (u, v) = ({u}, {v}).")
-        }
-        ShaderInvocation::Geometry { primitive, invocation } => {
-            format!("Stage = Geometry. Primitive ID = {primitive}, invocation ID = {invocation}.")
-        }
-        ShaderInvocation::Fragment { coordinates: [x, y] } => {
-            format!("Stage = Fragment. Fragment coord (x,y) = ({x}, {y}).")
-        }
-        ShaderInvocation::Compute { invocation } => {
-            format!("Stage = Compute. Global invocation ID (x, y, z) = {}.", three(invocation))
-        }
-        ShaderInvocation::Task { invocation } => {
-            format!("Stage = Task. Global invocation ID (x, y, z) = {}.", three(invocation))
-        }
-        ShaderInvocation::Mesh { invocation } => {
-            format!("Stage = Mesh. Global invocation ID (x, y, z) = {}.", three(invocation))
-        }
-        ShaderInvocation::Ray { model, launch } => {
-            format!("Stage = {}. Launch ID (x, y, z) = {}.", ray_stage(model), three(launch))
-        }
-    }
-}
-
-/// The ray tracing stage of an execution model.
-fn ray_stage(model: u32) -> &'static str {
-    match model {
-        5313 => "Ray Generation",
-        5314 => "Intersection",
-        5315 => "Any Hit",
-        5316 => "Closest Hit",
-        5317 => "Miss",
-        _ => "Callable",
-    }
-}
-
 impl DeviceChecks {
     /// Reports findings. No lock is held, because the application is called.
     pub(crate) fn report_all(&self, found: Vec<CheckFinding>) {
@@ -622,10 +588,12 @@ impl DeviceChecks {
     }
 
     fn report_fault(&self, fault: ShaderFault) {
-        let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, pipeline, source } = fault;
-        if !self.config.selection.selects_pipeline(pipeline.as_deref()) {
+        if !self.config.selection.selects_pipeline(fault.pipeline.as_deref()) {
             return;
         }
+        let located = fault.launch.as_ref().and_then(|it| it.locate(self));
+        let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, mut shader, check_site, .. } = fault;
+        let (indices, launch) = (fault.indices, fault.launch);
         let is_harmless = self.is_robust && error.is_some_and(|it| is_harmless_if_robust(&it));
         if error.is_some_and(|it| !self.config.reports(&it)) || is_harmless && !self.config.warns_robust {
             return;
@@ -636,10 +604,25 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
-        let draws = self.state().fault_draws.get(&fault_site).copied().unwrap_or(1);
-        let complete = |finding| with_counts(with_source(finding, source), draws, count);
+        let bound = located.as_ref().and_then(|it| bound_object(it, shader.names.binding, error.as_ref()));
+        shader.names.buffer = bound.as_ref().and_then(|it| it.name.clone());
+        if let (Some(_), Some(error), Some((least, _))) = (&shader.names.buffer, &error, indices) {
+            diagnostic.title = shader.names.title(error, &check_site, least);
+        }
+        let (draws, frames) = self.state().fault_draws.of(&fault_site);
+        let complete = |finding| {
+            let mut finding = with_counts(with_source(finding, &shader), (draws, frames), count);
+            finding.objects.extend(bound.as_ref().map(FindingObject::from));
+            finding.notes.extend(indices.and_then(indices_note));
+            match &launch {
+                Some(launch) => launch.place(finding, located.as_ref()),
+                None => finding,
+            }
+        };
         if let Some(rendered) = self.send_finding(&diagnostic, &objects, complete) {
-            self.state().reported_faults.push(ReportedFault { rendered, diagnostic, site: fault_site, count, draws });
+            let frames = frames.map_or(0, |it| it.count);
+            let reported = ReportedFault { rendered, diagnostic, site: fault_site, count, draws, frames };
+            self.state().reported_faults.push(reported);
         }
     }
 
@@ -666,17 +649,23 @@ impl DeviceChecks {
 }
 
 /// The finding with the line of the shader.
-fn with_source(mut finding: Finding, source: Option<SourceLocation>) -> Finding {
-    let shader = finding.accesses.iter_mut().find(|it| it.role == "shader");
-    if let (Some(shader), Some(_)) = (shader, &source) {
-        shader.stack = Stack { frames: vec![StackFrame { source: source.clone(), ..StackFrame::default() }] };
+fn with_source(mut finding: Finding, fault_shader: &FaultShader) -> Finding {
+    let source = fault_shader.source_location();
+    for shader in finding.accesses.iter_mut().filter(|it| it.role == "shader") {
+        if source.is_some() {
+            shader.stack = Stack { frames: vec![StackFrame { source: source.clone(), ..StackFrame::default() }] };
+        }
+        if shader.function.is_empty() {
+            shader.function = stage_word(fault_shader.names.stage).to_owned();
+        }
+        shader.action = fault_shader.names.access_text(None).action;
     }
     Finding { source, ..finding }
 }
 
 /// The finding of a fault that occurred in so many draws and invocations.
-fn with_counts(mut finding: Finding, draws: u64, invocations: u32) -> Finding {
-    finding.occurrences = draws;
+fn with_counts(mut finding: Finding, (draws, frames): (u64, Option<FrameRange>), invocations: u32) -> Finding {
+    (finding.occurrences, finding.frames) = (draws, frames.map(FrameSpan::from));
     finding.set_invocations(invocations.into());
     finding
 }
@@ -688,15 +677,17 @@ impl ReportedFault {
     }
 
     /// Adds new faults to the counts in the report file.
-    pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>, draws: &HashMap<FaultSite, u64>) {
+    pub(crate) fn report_new_counts(&mut self, counts: &HashMap<FaultSite, u32>, all: &FaultDraws) {
         let now = counts.get(&self.site).copied().unwrap_or(0);
-        let draws = draws.get(&self.site).copied().unwrap_or(0).max(self.draws);
+        let (draws, frames) = all.of(&self.site);
+        let draws = draws.max(self.draws);
         let (more, more_draws) = (now.saturating_sub(self.count), draws - self.draws);
-        if more > 0 || more_draws > 0 {
+        let new_frames = new_frames(frames, self.frames);
+        if more > 0 || more_draws > 0 || new_frames.is_some() {
             let addition = self.rendered.addition(&self.diagnostic, more_draws);
-            report_file::finding(&Finding { invocations: more.into(), ..addition });
-            self.count += more;
-            self.draws = draws;
+            report_file::finding(&Finding { invocations: more.into(), frames: new_frames, ..addition });
+            (self.count, self.draws) = (self.count + more, draws);
+            self.frames += new_frames.map_or(0, |it| it.count);
         }
     }
 
@@ -704,7 +695,7 @@ impl ReportedFault {
     pub(crate) fn report_and_rebase(
         &mut self,
         (counts, rest): (&HashMap<FaultSite, u32>, &HashMap<FaultSite, u32>),
-        draws: &HashMap<FaultSite, u64>,
+        draws: &FaultDraws,
     ) {
         self.report_new_counts(counts, draws);
         let [now, rest] = [counts, rest].map(|it| it.get(&self.site).copied().unwrap_or(0));

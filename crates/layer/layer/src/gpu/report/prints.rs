@@ -7,7 +7,8 @@ use lavascope_settings::MessageSeverity;
 use lavascope_spirv::{Id, InstructionIndex, Module};
 use serde_json::{Value, json};
 
-use super::findings::{CheckFinding, stage_text};
+use super::findings::CheckFinding;
+use super::message_texts::stage_text;
 use crate::gpu::draw::recorded_draws::DrawDescription;
 use crate::gpu::pipeline::variants::InstrumentedStage;
 use crate::gpu::{ChecksState, DeviceChecks};

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::{Context, ensure};
+use lavascope_findings::Coverage;
 use lavascope_record::RecordPhase;
 use lavascope_record::encoding::RecordHeader;
 use lavascope_replay::{DEVICE_ADDRESS_REMARK, PausePoint, is_device_address_query};
@@ -199,6 +200,17 @@ enum Validation {
     All,
 }
 
+/// Names the option that switches on what is not checked: a user of `replay` has set no variable.
+fn name_options(coverage: &mut Coverage, validate: Option<Validation>) {
+    let others: &[&str] = match validate {
+        Some(Validation::Sync) => &["gpu"],
+        Some(Validation::Gpu) => &["sync"],
+        Some(Validation::All) => &[],
+        None => &["sync", "gpu"],
+    };
+    others.iter().for_each(|it| coverage.replace_reason(it, "--validate all"));
+}
+
 /// The arguments from the parent. None if this is not the child process.
 pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
     let mut words = std::env::args_os().skip(1);
@@ -247,6 +259,9 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
     let mut has_findings = false;
     if has_layer {
         let mut report = LayerReport::read(folder.path())?;
+        if let Some(coverage) = &mut report.coverage {
+            name_options(coverage, arguments.validate);
+        }
         if report.processes.is_empty() {
             text::emit_stderr(
                 "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",

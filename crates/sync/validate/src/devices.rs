@@ -296,6 +296,12 @@ impl Listener for ValidatedDevices {
         self.devices.insert(at.device, device);
     }
 
+    fn synchronization2(&mut self, at: DeviceCall) {
+        if let Some(device) = self.device_at(at) {
+            device.versions.has_synchronization2 = true;
+        }
+    }
+
     fn device_destroyed(&mut self, at: DeviceCall) {
         self.report_all_held(at.device);
         match self.devices.get_mut(&at.device).filter(|_| self.checks_when_executed) {

@@ -3,6 +3,7 @@
 use lavascope_diag::{Diagnostic, DiagnosticLocation, Fix, Property, Severity};
 
 use crate::fix::change::{bits_text, location_text};
+use crate::fix::sync_version::SyncVersion;
 use crate::{OverSynchronization, ProgramNames, RedundantSync, Removal};
 
 /// The code of synchronization that is not needed.
@@ -18,8 +19,8 @@ fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagn
     let (what, removed) = match redundant_sync.removal {
         Removal::Whole => (site.clone(), site.clone()),
         Removal::Bits(bits) => (
-            bits_text(&bits, redundant_sync.location, "in", names),
-            bits_text(&bits, redundant_sync.location, "from", names),
+            bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "in", names),
+            bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "from", names),
         ),
     };
     let waiting = match redundant_sync.accesses {

@@ -12,7 +12,7 @@ use super::timeline::{TimelineAction, TimelineMoment, semaphore_scope};
 use crate::text::api_names::{access_names, first_scope_stages, first_stage, second_scope_stages, stage_names};
 use crate::{
     AccessRole, Agent, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage,
-    SyncOperation, SyncOperationKind,
+    SyncOperation, SyncOperationKind, SyncVersion,
 };
 use lavascope_engine::access::usages::{
     PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageDesc, UsageIndex, access_members,
@@ -88,6 +88,8 @@ impl Follower<'_> {
             kind: element.kind,
             location: element.location,
             scope: element.given_scope,
+            version: element.version(),
+            subpasses: element.subpasses(),
             resource_region: element.resource_region.as_ref().map(|it| (it.resource, it.region.clone())),
             coverage: verdict,
             gaps,
@@ -400,6 +402,8 @@ impl Follower<'_> {
             kind,
             location: site,
             scope,
+            version: SyncVersion::Two,
+            subpasses: None,
             resource_region: None,
             coverage: verdict,
             gaps,

@@ -32,6 +32,12 @@ impl Finding {
         if more.invocations > 0 || self.invocations > 0 {
             self.set_invocations(self.invocations + more.invocations);
         }
+        // What comes after an access is not recorded yet when the finding is reported first.
+        for (own, other) in self.accesses.iter_mut().zip(&more.accesses) {
+            if let (Some(own), Some(other)) = (&mut own.neighbors, &other.neighbors) {
+                own.after = own.after.take().or_else(|| other.after.clone());
+            }
+        }
         let free = MORE_SITES_MAX.saturating_sub(self.more_sites.len());
         self.more_sites.extend(more.more_sites.iter().take(free).cloned());
         self.frames = match (self.frames, more.frames) {

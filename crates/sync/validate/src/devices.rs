@@ -241,9 +241,11 @@ impl ValidatedDevices {
             feedback: None,
             object_names: &self.object_names,
         };
+        let first = self.causes.diagnostics.len();
         builder.report_hazards(&hazards, &mut self.causes);
         builder.report_faults(&found.faults, &mut self.causes);
         builder.report_races(races, &mut self.causes);
+        self.causes.await_neighbors(at.device, id, first);
     }
 
     /// Compares the accesses of a call with those that are watched.
@@ -369,6 +371,10 @@ impl Listener for ValidatedDevices {
 
     fn begin(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         self.report_held(at, id);
+        if self.causes.awaits_neighbors() {
+            // The recording before did not end.
+            self.causes.complete_neighbors((at.device, id), |_| None);
+        }
         let Some(other) = self.device_at(at) else { return };
         let may_repeat = other.begin(id, object, is_secondary);
         let place = DeviceCommandBuffer { device: at.device, id };
@@ -415,9 +421,12 @@ impl Listener for ValidatedDevices {
 
     fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
         let is_skipped = std::mem::take(&mut self.is_end_skipped);
-        let ValidatedDevices { devices, object_names, closed_labels, .. } = self;
+        let ValidatedDevices { devices, object_names, closed_labels, causes, .. } = self;
         let Some(device) = devices.get_mut(&at.device) else { return };
         device.end_recording(id);
+        if causes.awaits_neighbors() {
+            causes.complete_neighbors((at.device, id), |index| device.next_function(id, index));
+        }
         if let Some(object) = device.object_of(id).filter(|_| !is_skipped) {
             let open = object_names.labels(object);
             device.set_labels_at_end(id, LabelsAtEnd { closed: closed_count(closed_labels, object), open });

@@ -253,7 +253,8 @@ fn replacements(change: &FixChange, source: &SourceLocation) -> Option<Vec<Value
     }
     let mut made = Vec::new();
     for edit in &change.edits {
-        let before = edit.before.as_deref()?;
+        // A number may be that of another argument.
+        let before = edit.before.as_deref().filter(|it| it.starts_with("VK_"))?;
         let at = only_place(text, before)?;
         let start = text[..at].chars().count() + 1;
         let region = json!({
@@ -288,38 +289,67 @@ fn insertion(change: &FixChange, source: &SourceLocation, text: &str) -> Option<
     if !source.file.ends_with(".c") || !function.starts_with("vkCmd") || !command_buffer.trim().chars().all(is_plain) {
         return None;
     }
-    let (kind, fields) = barrier_fields(change)?;
+    let barrier = NewBarrier::of(change)?;
     let indent = &text[..text.len() - text.trim_start().len()];
-    let code = format!(
-        "{indent}vkCmdPipelineBarrier2({}, &(VkDependencyInfo){{\n\
-         {indent}    .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,\n\
-         {indent}    .memoryBarrierCount = 1,\n\
-         {indent}    .pMemoryBarriers = &({kind}){{\n\
-         {indent}        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,\n{fields}\
-         {indent}    }},\n{indent}}});\n",
-        command_buffer.trim(),
-        fields = fields.iter().map(|it| format!("{indent}        .{it},\n")).collect::<String>(),
-    );
+    let code = barrier.code(indent, command_buffer.trim());
     let region = json!({ "startLine": source.line, "startColumn": 1, "endLine": source.line, "endColumn": 1 });
     Some(json!({ "deletedRegion": region, "insertedContent": { "text": code } }))
 }
 
-/// The masks of a memory barrier; none for barriers that need more than those.
-fn barrier_fields(change: &FixChange) -> Option<(&'static str, Vec<String>)> {
-    const KIND: &str = "VkMemoryBarrier2";
-    const MASKS: [&str; 4] = ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"];
-    let mut fields = Vec::new();
-    let mut has_kind = false;
-    for edit in &change.edits {
-        match edit.field.as_str() {
-            mask if MASKS.contains(&mask) => fields.push(format!("{mask} = {}", edit.after)),
-            _ if [&edit.field, &edit.after].iter().any(|it| it.as_str() == KIND) => has_kind = true,
-            "vkCmdPipelineBarrier2" => {}
-            _ => return None,
-        }
-    }
-    (has_kind && !fields.is_empty()).then_some((KIND, fields))
+/// A barrier for all memory that a fix inserts.
+struct NewBarrier {
+    is_version_1: bool,
+    /// The source stages and accesses, and those of the destination.
+    masks: [Option<String>; 4],
+    flags: Option<String>,
 }
+
+impl NewBarrier {
+    /// None for barriers that need more than masks.
+    fn of(change: &FixChange) -> Option<NewBarrier> {
+        let mut found = NewBarrier { is_version_1: false, masks: Default::default(), flags: None };
+        let mut has_kind = false;
+        for edit in &change.edits {
+            let mask = MASKS.iter().position(|it| *it == edit.field);
+            match (edit.field.as_str(), edit.after.as_str(), mask) {
+                (_, _, Some(mask)) => found.masks[mask] = Some(edit.after.clone()),
+                ("dependencyFlags", flags, _) => found.flags = Some(flags.to_owned()),
+                ("vkCmdPipelineBarrier", "VkMemoryBarrier", _) => (has_kind, found.is_version_1) = (true, true),
+                ("vkCmdPipelineBarrier2", "VkMemoryBarrier2", _) => has_kind = true,
+                _ => return None,
+            }
+        }
+        (has_kind && found.masks.iter().any(Option::is_some)).then_some(found)
+    }
+
+    /// The call in C, at an indentation.
+    fn code(&self, indent: &str, command_buffer: &str) -> String {
+        let flags = self.flags.as_deref().unwrap_or("0");
+        let field = |at: usize| self.masks[at].as_ref().map(|it| format!("        .{} = {it},", MASKS[at]));
+        let stages = |at: usize| self.masks[at].as_deref().unwrap_or("0");
+        let mut lines = Vec::new();
+        if self.is_version_1 {
+            let (from, to) = (stages(0), stages(2));
+            lines.push(format!("vkCmdPipelineBarrier({command_buffer}, {from}, {to}, {flags}, 1, &(VkMemoryBarrier){{"));
+            lines.push("    .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,".to_owned());
+            lines.extend([1, 3].into_iter().filter_map(field).map(|it| it[4..].to_owned()));
+            lines.push("}, 0, NULL, 0, NULL);".to_owned());
+        } else {
+            lines.push(format!("vkCmdPipelineBarrier2({command_buffer}, &(VkDependencyInfo){{"));
+            lines.push("    .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,".to_owned());
+            lines.extend(self.flags.iter().map(|it| format!("    .dependencyFlags = {it},")));
+            lines.push("    .memoryBarrierCount = 1,".to_owned());
+            lines.push("    .pMemoryBarriers = &(VkMemoryBarrier2){".to_owned());
+            lines.push("        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,".to_owned());
+            lines.extend((0..4).filter_map(field));
+            lines.push("    },".to_owned());
+            lines.push("});".to_owned());
+        }
+        lines.iter().map(|it| format!("{indent}{it}\n")).collect()
+    }
+}
+
+const MASKS: [&str; 4] = ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"];
 
 #[cfg(test)]
 mod tests {

@@ -71,7 +71,8 @@ fn shares_fix(hazard: &Hazard, other: &Hazard, proposal: &Proposal) -> bool {
     let is_between_same = (&hazard.at, &hazard.prior) == (&other.at, &other.prior);
     let is_one_place =
         hazard.resource == other.resource || !fix.names_resource() && (is_between_same || !fix.inserts_barrier());
-    hazard.kind == other.kind && is_one_place && proposal.removed.iter().any(|it| hazard_key(it) == hazard_key(other))
+    let is_one_kind = hazard.kind == other.kind || fix.declares_dependency();
+    is_one_kind && is_one_place && proposal.removed.iter().any(|it| hazard_key(it) == hazard_key(other))
 }
 
 /// How a report lists a hazard after the first one of its cause.

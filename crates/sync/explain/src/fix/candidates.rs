@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::PipelineStageFlags2;
+use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
     Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region,
-    SubpassDependency, SyncScope,
+    RenderPass, SubpassDependency, SyncScope,
 };
 
 use super::apply::{buffers_of, union};
@@ -21,7 +21,7 @@ use crate::{
     SyncOperationKind,
 };
 
-const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+const ALL_COMMANDS: u64 = S::ALL_COMMANDS.0;
 
 /// The version is that of the command, which [`ProgramChange::in_versions`] finds out.
 fn add_bits(location: OperationLocation, bits: SyncScope) -> ProgramChange {
@@ -125,6 +125,7 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
 /// Adds the missing bits to existing operations.
 fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut sites: BTreeMap<OperationLocation, SyncScope> = BTreeMap::new();
+    let is_inside = explanations.iter().any(|it| it.1.is_inside_one_instance);
     for explanation in explanations.iter().flat_map(|it| &it.1.operations) {
         let is_fixable = |gap: &CoverageGap| {
             matches!(
@@ -136,8 +137,10 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
                     | CoverageGap::WaitStages
             )
         };
-        let is_editable =
-            explanation.kind != SyncOperationKind::HostWait && explanation.missing != SyncScope::default();
+        let is_editable = explanation.kind != SyncOperationKind::HostWait
+            && explanation.missing != SyncScope::default()
+            // A dependency with the outside has another purpose than the order of two subpasses.
+            && !(is_inside && explanation.is_with_outside());
         if is_editable && explanation.gaps.iter().all(is_fixable) {
             let own = sites.entry(explanation.location).or_default();
             *own = union(*own, explanation.missing);
@@ -291,17 +294,26 @@ fn subpasses(
     let command = begin.and_then(|(buffer, command)| {
         timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
     });
-    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(explanation, scope) };
-    let mut scope = scope;
-    if at.role == AccessRole::Transition {
+    let Some(Command::BeginRenderPass { pass, views, .. }) = command else {
+        return inside_rendering(explanation, scope);
+    };
+    let (mut scope, render_pass) = (scope, timeline.program.render_passes.get(pass.0 as usize));
+    if at.role == AccessRole::Transition
+        && let (Some(from), Some(to), Some(render_pass)) = (src, dst, render_pass)
+        && from != to
+    {
+        // The layout transition is a part of the dependency, which makes it visible to the subpass.
+        let used = attachment_scope(render_pass, to, |it| views.get(it).map(|it| it.resource) == Some(at.resource));
+        scope = SyncScope { dst_stages: used.dst_stages, dst_access: used.dst_access, ..scope };
+    } else if at.role == AccessRole::Transition {
         // An explicit dependency replaces the implicit one, whose scopes include all attachment
         // accesses. The new one must include them too (`VkSubpassDependency`).
         let implicit = SyncScope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..SyncScope::default() };
         let outgoing = SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..SyncScope::default() };
         scope = union(scope, if dst.is_some() { implicit } else { outgoing });
     }
-    let views = timeline.program.render_passes.get(pass.0 as usize).and_then(|it| it.subpasses.get(dst? as usize));
-    let is_view_local = src == dst && views.is_some_and(|it| it.view_mask.count_ones() > 1);
+    let own = render_pass.and_then(|it| it.subpasses.get(dst? as usize));
+    let is_view_local = src == dst && own.is_some_and(|it| it.view_mask.count_ones() > 1);
     let dependency = SubpassDependency { src, dst, scope, view_offset: is_view_local.then_some(0) };
     let add = ProgramChange::AddSubpassDependency { pass: *pass, dependency, version: SyncVersion::default() };
     if src != dst {
@@ -314,8 +326,7 @@ fn subpasses(
         let includes = |scope: SyncScope| union(it.scope, scope) == it.scope;
         it.src == src && it.dst == dst && (includes(scope) || includes(SyncVersion::One.scope(scope)))
     };
-    let declared = timeline.program.render_passes.get(pass.0 as usize);
-    let declared = declared.and_then(|it| it.dependencies.iter().find(|it| allows(it)));
+    let declared = render_pass.and_then(|it| it.dependencies.iter().find(|it| allows(it)));
     let is_view_local = declared.map_or(is_view_local, |it| it.view_offset.is_some());
     let barrier = ProgramChange::InsertBarrier {
         buffer,
@@ -327,6 +338,33 @@ fn subpasses(
     };
     debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
     vec![if declared.is_some() { vec![barrier] } else { vec![add, barrier] }]
+}
+
+/// How a subpass uses attachments, as the second scope of a dependency.
+fn attachment_scope(pass: &RenderPass, subpass: u32, is_wanted: impl Fn(usize) -> bool) -> SyncScope {
+    let mut scope = SyncScope::default();
+    let Some(own) = pass.subpasses.get(subpass as usize) else { return scope };
+    let uses = |it: u32| is_wanted(it as usize);
+    let mut add = |is_used: bool, stages: u64, access: u64| {
+        if is_used {
+            scope.dst_stages |= stages;
+            scope.dst_access |= access;
+        }
+    };
+    let colors = own.colors.iter().map(|it| it.0).chain(own.resolves.iter().flat_map(|it| [it.source, it.target]));
+    let depths = own.depth_stencil.iter().chain(&own.depth_stencil_resolve).map(|it| it.0);
+    add(own.inputs.iter().any(|it| uses(it.0)), S::FRAGMENT_SHADER.0, A::INPUT_ATTACHMENT_READ.0);
+    add(
+        colors.into_iter().any(uses),
+        S::COLOR_ATTACHMENT_OUTPUT.0,
+        A::COLOR_ATTACHMENT_READ.0 | A::COLOR_ATTACHMENT_WRITE.0,
+    );
+    add(
+        depths.into_iter().any(uses),
+        S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0,
+        A::DEPTH_STENCIL_ATTACHMENT_READ.0 | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0,
+    );
+    scope
 }
 
 /// Inserts a barrier inside dynamic rendering.

@@ -166,6 +166,11 @@ impl ProgramFix {
         self.changes.iter().any(|it| matches!(it, ProgramChange::InsertBarrier { .. }))
     }
 
+    /// Whether the fix declares a missing subpass dependency. It may fix hazards of several kinds.
+    pub fn declares_dependency(&self) -> bool {
+        matches!(self.changes[..], [ProgramChange::AddSubpassDependency { .. }])
+    }
+
     /// The operations that the fix edits.
     pub(crate) fn edited_operations(&self) -> Vec<OperationLocation> {
         let edited = |change: &ProgramChange| match change {

@@ -111,7 +111,7 @@ impl FrameSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FindingSite;
+    use crate::{FindingAccess, FindingSite, NeighborCommands};
 
     fn finding(title: &str) -> Finding {
         Finding { code: "A".to_owned(), title: title.to_owned(), occurrences: 1, sites: 1, ..Finding::default() }
@@ -126,6 +126,21 @@ mod tests {
         own.add(&more);
         own.add(&Finding { occurrences: 1, frames: span(9, 9, 1), ..own.addition() });
         assert_eq!((own.occurrences, own.sites, own.frames), (5, 1, span(2, 9, 3)));
+    }
+
+    #[test]
+    fn the_command_after_an_access_is_added_once() {
+        let access = |after: Option<&str>| FindingAccess {
+            neighbors: Some(NeighborCommands { after: after.map(str::to_owned), ..NeighborCommands::default() }),
+            ..FindingAccess::default()
+        };
+        let mut own = Finding { accesses: vec![access(None), access(None)], ..finding("a") };
+        for next in ["vkCmdDraw", "vkCmdDispatch"] {
+            own.add(&Finding { accesses: vec![access(Some(next))], ..own.addition() });
+        }
+        let after = |it: &FindingAccess| it.neighbors.as_ref().and_then(|it| it.after.clone());
+        let all: Vec<Option<String>> = own.accesses.iter().map(after).collect();
+        assert_eq!(all, [Some("vkCmdDraw".to_owned()), None]);
     }
 
     #[test]

@@ -37,8 +37,8 @@ pub use diagnose::race::{diagnose_races, race_causes, race_code, race_texts, rac
 pub use diagnose::render_area::is_beside_render_area;
 pub use fix::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 pub use fix::proposal::{Proposal, propose};
-pub use fix::sync_version::{SyncVersion, SyncVersions};
 pub use fix::redundant_sync::{CheckBudget, OverSynchronization, RedundantSync, Removal, find_over_synchronization};
+pub use fix::sync_version::{SyncVersion, SyncVersions};
 pub use follow::access_detail::{AccessDetail, AccessRelation, LayoutChange, RenderingContext, relation};
 pub use follow::coverage::describe_operation;
 pub use text::api_names::{access_names, region_text, stage_names};

@@ -198,11 +198,10 @@ impl ValidatedDevice {
         self.recordings.get(&id).map_or(0, CommandBufferRecording::access_count)
     }
 
-    /// The function that was recorded after the command of an index, which counts all commands from zero.
-    pub(crate) fn next_function(&self, id: CommandBufferId, index: u32) -> Option<String> {
-        let calls = &self.recordings.get(&id)?.current().calls;
-        let at = calls.iter().position(|it| it.number == index + 1)?;
-        Some(calls.get(at + 1)?.function.desc().name.to_owned())
+    /// The function of a recorded command.
+    pub(crate) fn function_at(&self, id: CommandBufferId, index: usize) -> Option<String> {
+        let call = self.recordings.get(&id)?.current().calls.get(index)?;
+        Some(call.function.desc().name.to_owned())
     }
 
     /// All commands of the previous recording came again. Returns whether the recording then is complete.

@@ -425,7 +425,7 @@ impl Listener for ValidatedDevices {
         let Some(device) = devices.get_mut(&at.device) else { return };
         device.end_recording(id);
         if causes.awaits_neighbors() {
-            causes.complete_neighbors((at.device, id), |index| device.next_function(id, index));
+            causes.complete_neighbors((at.device, id), |index| device.function_at(id, index));
         }
         if let Some(object) = device.object_of(id).filter(|_| !is_skipped) {
             let open = object_names.labels(object);

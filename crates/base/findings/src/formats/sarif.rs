@@ -330,7 +330,8 @@ impl NewBarrier {
         let mut lines = Vec::new();
         if self.is_version_1 {
             let (from, to) = (stages(0), stages(2));
-            lines.push(format!("vkCmdPipelineBarrier({command_buffer}, {from}, {to}, {flags}, 1, &(VkMemoryBarrier){{"));
+            lines
+                .push(format!("vkCmdPipelineBarrier({command_buffer}, {from}, {to}, {flags}, 1, &(VkMemoryBarrier){{"));
             lines.push("    .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,".to_owned());
             lines.extend([1, 3].into_iter().filter_map(field).map(|it| it[4..].to_owned()));
             lines.push("}, 0, NULL, 0, NULL);".to_owned());
@@ -361,6 +362,46 @@ mod tests {
         assert_eq!(pascal_case("VUID-vkCmdDraw-None-08114"), "VuidVkCmdDrawNone08114");
         assert_eq!(uri("/a b/ü.c"), "file:///a%20b/%C3%BC.c");
         assert_eq!(uri("src/a.c"), "src/a.c");
+    }
+
+    fn change(target: &str, edits: &[(&str, Option<&str>, &str)]) -> FixChange {
+        let edit = |it: &(&str, Option<&str>, &str)| crate::FixEdit {
+            field: it.0.to_owned(),
+            before: it.1.map(str::to_owned),
+            after: it.2.to_owned(),
+        };
+        FixChange { target: target.to_owned(), edits: edits.iter().map(edit).collect(), ..FixChange::default() }
+    }
+
+    fn replaced(change: &FixChange, text: &str) -> Option<String> {
+        let source = SourceLocation { file: "a.c".to_owned(), line: 1, ..SourceLocation::default() };
+        let made = replacements(change, &SourceLocation { text: Some(text.to_owned()), ..source })?;
+        made[0]["insertedContent"]["text"].as_str().map(str::to_owned)
+    }
+
+    #[test]
+    fn a_barrier_of_version_1_is_inserted_as_such() {
+        let masks = [
+            ("vkCmdPipelineBarrier", None, "VkMemoryBarrier"),
+            ("srcStageMask", None, "VK_PIPELINE_STAGE_TRANSFER_BIT"),
+            ("srcAccessMask", None, "VK_ACCESS_TRANSFER_WRITE_BIT"),
+            ("dstStageMask", None, "VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT"),
+            ("dstAccessMask", None, "VK_ACCESS_SHADER_READ_BIT"),
+            ("dependencyFlags", None, "VK_DEPENDENCY_BY_REGION_BIT"),
+        ];
+        let code = replaced(&change("before vkCmdDraw", &masks), "    vkCmdDraw(cmd, 3, 1, 0, 0);");
+        let expected = "    vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, \
+                        VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT, VK_DEPENDENCY_BY_REGION_BIT, 1, &(VkMemoryBarrier){\n        \
+                        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,\n        \
+                        .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,\n        \
+                        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT,\n    }, 0, NULL, 0, NULL);\n";
+        assert_eq!(code.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn numbers_are_not_replaced() {
+        let size = change("the barrier", &[("levelCount", Some("1"), "2")]);
+        assert_eq!(replaced(&size, "vkCmdPipelineBarrier(cmd, a, b, 0, 0, NULL, 0, NULL, 1, &barrier);"), None);
     }
 
     #[test]

@@ -386,8 +386,8 @@ impl FindingPage<'_> {
             None => often.unwrap_or_default(),
         };
         if finding.sites > 1 {
-            text += if text.is_empty() { "" } else { "; " };
-            text += &format!("{} places", finding.sites);
+            text += if text.is_empty() { "" } else { ", " };
+            text += &format!("by {} commands", finding.sites);
         }
         text
     }
@@ -641,4 +641,26 @@ pub(super) fn object_line(object: &crate::FindingObject) -> String {
     let name = object.name.as_ref().map_or(String::new(), |it| format!(" \"{it}\""));
     let description = object.description.as_ref().map_or(String::new(), |it| format!(", {it}"));
     format!("{}#{}{name}{description}", object.kind, object.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_accesses_use_is_named_once() {
+        let cases = [
+            ("reads \"a\" (set 0, binding 0)", "writes \"a\" (set 0, binding 1)", "reads it (set 0, binding 0)"),
+            ("reads \"a\"[0..8]", "writes \"a\"[0..8]", "reads it"),
+            ("reads \"a\"[0..8]", "writes \"a\"", "reads \"a\"[0..8]"),
+            ("changes the layout of \"a as b\"", "clears \"a as b\" as color attachment", "changes its layout"),
+            ("reads \"a\"", "changes the layout of \"a\"", "reads it"),
+            ("transfers the ownership of VkBuffer#1", "writes VkBuffer#1", "transfers its ownership"),
+            ("reads VkBuffer#11", "writes VkBuffer#1", "reads VkBuffer#11"),
+            ("reads \"b\"", "", "reads \"b\""),
+        ];
+        for (action, prior, expected) in cases {
+            assert_eq!(without_repeat(action, prior), expected, "after {prior}");
+        }
+    }
 }

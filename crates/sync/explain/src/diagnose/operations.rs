@@ -9,7 +9,7 @@ use crate::fix::change::subpass_name;
 use crate::text::api_names::{access_names, region_text, second_scope_stages, stage_names};
 use crate::text::title::name_of;
 use crate::{
-    AccessRole, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ProgramNames, ScopeCoverage,
+    AccessRole, Agent, CoverageGap, ExplainedAccess, Explanation, OperationLocation, ProgramNames, ScopeCoverage,
     SyncOperation, SyncOperationKind, SyncVersion,
 };
 use lavascope_engine::access::usages::access_members;
@@ -73,7 +73,15 @@ fn is_same(one: &DiagnosticOperation, other: &DiagnosticOperation) -> bool {
 
 fn relevance(operation: &SyncOperation, explanation: &Explanation) -> Relevance {
     let is_same_command = operation.gaps[..] == [CoverageGap::SameCommand];
-    if is_idle_implicit(operation, explanation) || is_outside(operation, explanation) || is_same_command {
+    // The host waits for a read with a fence. No scope of a command takes part in that.
+    let is_idle_for_host = explanation.later.agent == Agent::Host
+        && !explanation.prior.is_write
+        && matches!(
+            operation.kind,
+            SyncOperationKind::Barrier | SyncOperationKind::Event | SyncOperationKind::SubpassDependency
+        );
+    let is_idle = is_same_command || is_idle_for_host || is_idle_implicit(operation, explanation);
+    if is_idle || is_outside(operation, explanation) {
         return Relevance::Unrelated;
     }
     let (gaps, missing) = (&operation.gaps, &operation.missing);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region,
-    RenderPass, SubpassDependency, SyncScope,
+    Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region, RenderPass,
+    SubpassDependency, SyncScope,
 };
 
 use super::apply::{buffers_of, union};
@@ -225,7 +225,7 @@ fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> V
 /// The position for a barrier that comes before a location and outside of render passes. The
 /// barrier is inserted before the returned command.
 fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
-    insertion_point(program, place, render_pass_open_at, |index| index)
+    insertion_point(program, place, |commands, index| render_pass_open_at(commands, index).map(Some), |index| index)
 }
 
 /// The position for a barrier that comes after a location and outside of render passes. The barrier
@@ -235,18 +235,19 @@ fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBuf
         // The commands that begin and end a render pass access its attachments, so they count as
         // inside.
         let open = render_pass_open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
-        let end = commands.iter().skip(open + 1).position(is_end)?;
-        Some(open + 1 + end + 1)
+        let end = commands.iter().skip(open + 1).position(is_end);
+        Some(end.map(|end| open + 1 + end + 1))
     };
     insertion_point(program, place, close, |index| index + 1)
 }
 
 /// Searches from the outermost command buffer, because a render pass that is open there is open in
-/// all secondary command buffers too.
+/// all secondary command buffers too. `in_pass` returns the position outside of an open render pass,
+/// if that is recorded yet.
 fn insertion_point(
     program: &Program,
     place: &ProgramLocation,
-    in_pass: impl Fn(&[Command], usize) -> Option<usize>,
+    in_pass: impl Fn(&[Command], usize) -> Option<Option<usize>>,
     outside: impl Fn(u32) -> u32,
 ) -> Option<(CommandBufferId, u32)> {
     let ProgramLocation::Command(at) = place else { return None };
@@ -254,7 +255,7 @@ fn insertion_point(
     for (level, buffer) in buffers.iter().enumerate() {
         let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
         if let Some(index) = in_pass(commands, *at.path.get(level * 2)? as usize) {
-            return Some((*buffer, index as u32));
+            return index.map(|index| (*buffer, index as u32));
         }
     }
     Some((*buffers.last()?, outside(*at.path.last()?)))

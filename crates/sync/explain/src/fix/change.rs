@@ -234,7 +234,8 @@ impl ProgramChange {
                 format!("extend the range of {} to {}", location_text(*site, names), names.region(*resource, region))
             }
             ProgramChange::InsertBarrier { buffer, before, dependency, flags, feature, version } => {
-                let (what, place) = (barrier_text(dependency, *version, names), names.recorded_command(*buffer, *before));
+                let (what, place) =
+                    (barrier_text(dependency, *version, names), names.recorded_command(*buffer, *before));
                 let feature = feature.map_or(String::new(), |it| format!(" (needs the feature {it})"));
                 let command = version.name("vkCmdPipelineBarrier");
                 format!("insert {command} with {what}{} before {place}{feature}", flags_text(" and ", *flags))

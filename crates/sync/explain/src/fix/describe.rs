@@ -239,7 +239,8 @@ fn range_edits(before: Option<&Region>, after: &Region) -> Vec<FixEdit> {
         }
     };
     let is_changed = |it: &(&str, Option<String>, String)| it.1.as_ref() != Some(&it.2);
-    let edit = |(field, before, after): (&str, Option<String>, String)| FixEdit { field: field.to_owned(), before, after };
+    let edit =
+        |(field, before, after): (&str, Option<String>, String)| FixEdit { field: field.to_owned(), before, after };
     members.into_iter().filter(is_changed).map(edit).collect()
 }
 

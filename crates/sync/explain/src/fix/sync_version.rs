@@ -2,9 +2,12 @@
 //! only the flags that its command has.
 
 use lavascope_abi::desc::EnumDesc;
-use lavascope_abi::{ACCESS_FLAG_BITS_ENUM, AccessFlags2 as A, PIPELINE_STAGE_FLAG_BITS_ENUM, PipelineStageFlags2 as S};
+use lavascope_abi::{
+    ACCESS_FLAG_BITS_ENUM, AccessFlags2 as A, PIPELINE_STAGE_FLAG_BITS_ENUM, PipelineStageFlags2 as S,
+};
 use lavascope_sync_ir::{
-    Barrier, Command, CommandBufferId, DependencyTarget, Program, RenderPassId, SetEvent, SubpassDependency, SyncScope, WaitEvents,
+    Barrier, Command, CommandBufferId, DependencyTarget, Program, RenderPassId, SetEvent, SubpassDependency, SyncScope,
+    WaitEvents,
 };
 
 use super::change::ProgramChange;
@@ -241,13 +244,13 @@ mod tests {
         let old = SyncVersion::One.scope(scope);
         assert_eq!(SyncVersion::One.stage_names(old.src_stages), "VK_PIPELINE_STAGE_TRANSFER_BIT");
         assert_eq!(old.dst_stages, S::VERTEX_INPUT.0 | S::FRAGMENT_SHADER.0);
-        assert_eq!(
-            SyncVersion::One.access_names(old.dst_access),
-            "VK_ACCESS_INDEX_READ_BIT|VK_ACCESS_SHADER_READ_BIT"
-        );
+        assert_eq!(SyncVersion::One.access_names(old.dst_access), "VK_ACCESS_INDEX_READ_BIT|VK_ACCESS_SHADER_READ_BIT");
         assert_eq!(SyncVersion::Two.scope(scope), scope);
         assert_eq!(old_stages(S::PRE_RASTERIZATION_SHADERS.0 | S::COPY.0), S::ALL_COMMANDS.0);
-        assert_eq!(old_accesses(A::SHADER_STORAGE_WRITE.0 | A::DESCRIPTOR_BUFFER_READ_EXT.0), A::SHADER_WRITE.0 | A::MEMORY_READ.0);
+        assert_eq!(
+            old_accesses(A::SHADER_STORAGE_WRITE.0 | A::DESCRIPTOR_BUFFER_READ_EXT.0),
+            A::SHADER_WRITE.0 | A::MEMORY_READ.0
+        );
         assert_eq!(SyncVersion::One.stage_names(0), "VK_PIPELINE_STAGE_NONE");
     }
 }

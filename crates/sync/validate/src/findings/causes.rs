@@ -254,20 +254,21 @@ impl CauseRegistry {
         }
     }
 
-    /// A recording has ended. `next_command` knows the command after the one of an index.
+    /// A recording has ended. `function_at` knows its functions.
     pub(crate) fn complete_neighbors(
         &mut self,
         (device, buffer): (ObjectId, CommandBufferId),
-        next_command: impl Fn(u32) -> Option<String>,
+        function_at: impl Fn(usize) -> Option<String>,
     ) {
-        let CauseRegistry { without_next, diagnostics, .. } = self;
+        let CauseRegistry { without_next, diagnostics, firsts, .. } = self;
         without_next.retain(|awaited| {
             if (awaited.device, awaited.buffer) != (device, buffer) {
                 return true;
             }
             let access = diagnostics[awaited.cause].locations.first_mut();
             if let Some(neighbors) = access.and_then(|it| it.neighbors.as_mut()) {
-                neighbors.after = next_command(neighbors.index);
+                let recorded = firsts[awaited.cause].at.as_ref().and_then(|it| it.recorded.as_ref());
+                neighbors.after = recorded.and_then(|it| function_at(it.functions.len()));
             }
             false
         });

@@ -9,9 +9,9 @@ use lavascope_diag::{
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    Explainer, HazardCertainty, HazardDetail, Proposal, SyncVersion, SyncVersions, describe_hazard, diagnose_faults, fault_code, fault_severity,
-    hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, race_title,
-    region_text, set_fixes,
+    Explainer, HazardCertainty, HazardDetail, Proposal, SyncVersion, SyncVersions, describe_hazard, diagnose_faults,
+    fault_code, fault_severity, hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes,
+    race_code, race_texts, race_title, region_text, set_fixes,
 };
 use lavascope_record::ObjectNames;
 use lavascope_state::CallSource;

@@ -136,13 +136,6 @@ pub struct SyncOperation {
     pub missing: SyncScope,
 }
 
-impl SyncOperation {
-    /// Whether this is a subpass dependency from or to the outside of its render pass.
-    pub(crate) fn is_with_outside(&self) -> bool {
-        self.subpasses.is_some_and(|(src, dst)| src.is_none() || dst.is_none())
-    }
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SyncOperationKind {
     Barrier,

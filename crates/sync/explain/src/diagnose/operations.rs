@@ -3,7 +3,7 @@
 
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_diag::{DiagnosticOperation, short_names};
-use lavascope_sync_ir::{Region, ResourceId, SyncScope};
+use lavascope_sync_ir::{ProgramLocation, Region, ResourceId, SyncScope};
 
 use crate::fix::change::subpass_name;
 use crate::text::api_names::{access_names, region_text, second_scope_stages, stage_names};
@@ -81,7 +81,7 @@ fn relevance(operation: &SyncOperation, explanation: &Explanation) -> Relevance 
             SyncOperationKind::Barrier | SyncOperationKind::Event | SyncOperationKind::SubpassDependency
         );
     let is_idle = is_same_command || is_idle_for_host || is_idle_implicit(operation, explanation);
-    if is_idle || is_outside(operation, explanation) {
+    if is_idle {
         return Relevance::Unrelated;
     }
     let (gaps, missing) = (&operation.gaps, &operation.missing);
@@ -134,19 +134,12 @@ fn relevance(operation: &SyncOperation, explanation: &Explanation) -> Relevance 
 /// Whether an operation at another position has masks for the two accesses. A barrier for everything
 /// fits anywhere, so its position says nothing.
 fn would_fit(operation: &SyncOperation, explanation: &Explanation) -> bool {
-    const ALL: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
     let (scope, later) = (&operation.scope, &explanation.later);
     let is_for_everything = scope.src_stages & ALL != 0 && scope.dst_stages & ALL != 0;
     // A write after a read needs no access masks. But masks without the later access are for others.
     let is_for_others =
         later.access != 0 && scope.dst_access != 0 && access_members(scope.dst_access) & later.access == 0;
     (operation.resource_region.is_some() || !is_for_everything) && !is_for_others
-}
-
-/// Whether the operation is a subpass dependency with the outside, and both accesses are inside of
-/// one render pass instance.
-fn is_outside(operation: &SyncOperation, explanation: &Explanation) -> bool {
-    explanation.is_inside_one_instance && operation.is_with_outside()
 }
 
 /// Whether the operation is limited to the resource of one of the accesses.
@@ -200,6 +193,13 @@ fn operation_text(
         let function = subpass_dependency_name(dependency, operation.subpasses);
         return DiagnosticOperation { function, place: names.render_pass(pass), ..made };
     }
+    // A semaphore is in the call that submits.
+    let submitting_stack = || match (&operation.executed_at, operation.kind) {
+        (ProgramLocation::Command(at), SyncOperationKind::Semaphore) => {
+            names.call_stack(&ProgramLocation::Step(at.step))
+        }
+        _ => None,
+    };
     DiagnosticOperation {
         function: match operation.kind {
             SyncOperationKind::Semaphore | SyncOperationKind::Submit | SyncOperationKind::HostWait => {
@@ -211,7 +211,7 @@ fn operation_text(
         },
         place: names.location(&operation.executed_at),
         labels: names.labels(&operation.executed_at),
-        stack: names.call_stack(&operation.executed_at).unwrap_or(0),
+        stack: names.call_stack(&operation.executed_at).or_else(submitting_stack).unwrap_or(0),
         ..made
     }
 }
@@ -267,7 +267,8 @@ fn gap_text(operation: &SyncOperation, explanation: &Explanation, names: &dyn Pr
     }
     let lacks_nothing = operation.missing.dst_stages & !operation.scope.dst_stages == 0;
     let is_told = |gap: &&CoverageGap| match gap {
-        CoverageGap::DestinationStage => !lacks_nothing,
+        // The presentation has no stage.
+        CoverageGap::DestinationStage => !lacks_nothing && !gaps.contains(&CoverageGap::NotBeforePresentation),
         // Another gap says what is missing.
         CoverageGap::SameCommand => gaps.len() == 1,
         _ => true,
@@ -313,55 +314,60 @@ fn gap_words(
     explanation: &Explanation,
     names: &dyn ProgramNames,
 ) -> String {
-    const ALL: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
     let missing = &operation.missing;
     let stages = |mask: u64| short_names(&stage_names(mask));
     let accesses = |mask: u64| short_names(&access_names(mask));
     let about = |it: ResourceId| name_of(it, names);
     let (prior, later) = (&explanation.prior, &explanation.later);
-    let words = match gap {
+    match gap {
         CoverageGap::SourceStage if missing.src_stages & !ALL != 0 => {
-            return format!("does not wait for {}", stages(missing.src_stages));
+            format!("does not wait for {}", stages(missing.src_stages))
         }
-        CoverageGap::SourceStage => return format!("does not wait for the {}", noun(prior)),
-        CoverageGap::SourceAccess => return format!("lacks the source access {}", accesses(missing.src_access)),
-        CoverageGap::WaitStages if missing.dst_stages == ALL => "the layout transition does not wait for it",
-        CoverageGap::DestinationStage | CoverageGap::WaitStages => {
-            return format!("does not reach {}", stages(missing.dst_stages));
+        CoverageGap::SourceStage => format!("does not wait for the {}", noun(prior)),
+        CoverageGap::SourceAccess => format!("lacks the source access {}", accesses(missing.src_access)),
+        CoverageGap::DestinationStage => format!("does not reach {}", stages(missing.dst_stages)),
+        CoverageGap::WaitStages if missing.dst_stages != ALL => {
+            format!("does not reach {}", stages(missing.dst_stages))
         }
-        CoverageGap::DestinationAccess => {
-            return format!("lacks the destination access {}", accesses(missing.dst_access));
-        }
+        CoverageGap::DestinationAccess => format!("lacks the destination access {}", accesses(missing.dst_access)),
         CoverageGap::OtherRange => match &operation.resource_region {
-            Some((resource, own)) if *resource == later.resource => return range_words(own, &explanation.region),
-            _ => "covers another range",
+            Some((resource, own)) if *resource == later.resource => range_words(own, &explanation.region),
+            _ => "covers another range".to_owned(),
         },
         CoverageGap::OtherResource => match &operation.resource_region {
-            Some((resource, _)) => return format!("covers {}, not {}", about(*resource), about(prior.resource)),
-            None => "covers another resource",
+            Some((resource, _)) => format!("covers {}, not {}", about(*resource), about(prior.resource)),
+            None => "covers another resource".to_owned(),
         },
         CoverageGap::PriorThroughAlias(other) => {
-            return format!("does not cover {}, which the earlier access used", about(other));
+            format!("does not cover {}, which the earlier access used", about(other))
         }
         CoverageGap::LaterThroughAlias(other) => {
-            return format!("does not cover {}, which the later access uses", about(other));
+            format!("does not cover {}, which the later access uses", about(other))
         }
+        CoverageGap::BeforeAccess if operation.kind == SyncOperationKind::Submit => {
+            format!("is submitted before the {}", noun(prior))
+        }
+        CoverageGap::BeforeAccess => format!("is recorded before the {}, so it does not cover it", noun(prior)),
+        CoverageGap::AfterAccess => format!("is recorded after the {}, so it is too late", noun(later)),
+        CoverageGap::SetBeforeAccess => format!("the event was set before the {}", noun(prior)),
+        CoverageGap::SignaledBeforeAccess => format!("was signaled before the {}", noun(prior)),
+        CoverageGap::SignaledElsewhere => format!("its signal does not come after the {}", noun(prior)),
+        _ => fixed_words(gap, operation).to_owned(),
+    }
+}
+
+const ALL: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+
+/// The gaps that need no names.
+fn fixed_words(gap: CoverageGap, operation: &SyncOperation) -> &'static str {
+    match gap {
+        CoverageGap::WaitStages => "the layout transition does not wait for it",
         CoverageGap::OtherQueue => "is on another queue",
         CoverageGap::NotAfterPresentation => "does not wait for the presentation engine",
         CoverageGap::NotAfterHost => "does not come after the access of the host",
         CoverageGap::NotBeforePresentation => "the presentation does not wait for it",
-        CoverageGap::BeforeAccess if operation.kind == SyncOperationKind::Submit => {
-            return format!("is submitted before the {}", noun(prior));
-        }
-        CoverageGap::BeforeAccess => {
-            return format!("is recorded before the {}, so it does not cover it", noun(prior));
-        }
-        CoverageGap::AfterAccess => return format!("is recorded after the {}, so it is too late", noun(later)),
-        CoverageGap::SetBeforeAccess => return format!("the event was set before the {}", noun(prior)),
         CoverageGap::SetByHost => "the host set the event, not after the earlier access",
         CoverageGap::NotSet => "the event was not set",
-        CoverageGap::SignaledBeforeAccess => return format!("was signaled before the {}", noun(prior)),
-        CoverageGap::SignaledElsewhere => return format!("its signal does not come after the {}", noun(prior)),
         CoverageGap::WaitedElsewhere => "another queue waits for it",
         CoverageGap::NotVisibleToHost => "does not make the write visible to HOST",
         CoverageGap::SameCommand => "is part of the layout transition's own command",
@@ -375,6 +381,6 @@ fn gap_words(
         CoverageGap::Release => "releases it to another queue family",
         CoverageGap::Acquire => "acquires it from another queue family",
         CoverageGap::SubmittedBefore => "the later access was submitted before it",
-    };
-    words.to_owned()
+        _ => "does not cover both accesses",
+    }
 }

@@ -125,7 +125,6 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
 /// Adds the missing bits to existing operations.
 fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
     let mut sites: BTreeMap<OperationLocation, SyncScope> = BTreeMap::new();
-    let is_inside = explanations.iter().any(|it| it.1.is_inside_one_instance);
     for explanation in explanations.iter().flat_map(|it| &it.1.operations) {
         let is_fixable = |gap: &CoverageGap| {
             matches!(
@@ -137,10 +136,8 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
                     | CoverageGap::WaitStages
             )
         };
-        let is_editable = explanation.kind != SyncOperationKind::HostWait
-            && explanation.missing != SyncScope::default()
-            // A dependency with the outside has another purpose than the order of two subpasses.
-            && !(is_inside && explanation.is_with_outside());
+        let is_editable =
+            explanation.kind != SyncOperationKind::HostWait && explanation.missing != SyncScope::default();
         if is_editable && explanation.gaps.iter().all(is_fixable) {
             let own = sites.entry(explanation.location).or_default();
             *own = union(*own, explanation.missing);

@@ -86,17 +86,20 @@ impl ProgramChange {
             stack: step_stack(at.step, names),
             edits,
         };
+        // `VkSubmitInfo` and `VkSubmitInfo2` have other members.
+        let member = |at: BatchLocation, old, new| if at.version == SyncVersion::One { old } else { new };
         let signals = |at: BatchLocation, stages: u64| {
             let mask = match at.version {
                 // In version 1, a signal has no stages.
                 SyncVersion::One => None,
                 SyncVersion::Two => Some(added("stageMask", spaced(at.version.stage_names(stages)))),
             };
-            submission(at, [added("pSignalSemaphores", NEW.to_owned())].into_iter().chain(mask).collect())
+            let member = member(at, "pSignalSemaphores", "pSignalSemaphoreInfos");
+            submission(at, [added(member, NEW.to_owned())].into_iter().chain(mask).collect())
         };
         let waits = |at: BatchLocation, semaphore: String, stages: u64| {
             let mask = added(wait_mask_name(at.version), spaced(at.version.stage_names(stages)));
-            submission(at, vec![added("pWaitSemaphores", semaphore), mask])
+            submission(at, vec![added(member(at, "pWaitSemaphores", "pWaitSemaphoreInfos"), semaphore), mask])
         };
         let same = || "the same semaphore".to_owned();
         match self {
@@ -180,7 +183,8 @@ fn mask_edits(
     bits: SyncScope,
 ) -> Vec<FixEdit> {
     let fields = match location {
-        OperationLocation::Semaphore { .. } => ["stageMask", "", wait_mask_name(version), ""],
+        OperationLocation::Semaphore { .. } if version == SyncVersion::One => ["", "", wait_mask_name(version), ""],
+        OperationLocation::Semaphore { .. } => ["signal stageMask", "", "wait stageMask", ""],
         // `vkCmdSetEvent` has one mask.
         OperationLocation::SetEvent { .. } if version == SyncVersion::One => ["stageMask", "", "", ""],
         _ => ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"],

@@ -268,6 +268,11 @@ impl Follower<'_> {
         let moment = &self.timeline.moments[self.pair.prior.0];
         for gate in self.with_merged_scopes(&self.prior.second_scopes) {
             let Some(usages) = self.visible_after_transition(&gate) else { continue };
+            // A transition between two subpasses is no part of a dependency from the outside.
+            let is_own = self.prior.first_scopes.iter().any(|it| it.location == gate.location);
+            if gate.first_scope_origin == FirstScopeOrigin::BeforeRenderPass && !is_own {
+                continue;
+            }
             // If dependencies lead into several subpasses, only those into the subpass of the later
             // access and of the transition are relevant.
             let is_other_subpass = gate.second_subpass.is_some_and(|it| !self.is_subpass_of_later(it));

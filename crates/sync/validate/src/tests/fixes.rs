@@ -67,8 +67,11 @@ fn a_semaphore_has_the_version_of_its_submission() {
         assert_eq!(targets, ["the submission", "the submission"]);
         let fields: Vec<&str> = changes.iter().flat_map(|it| &it.edits).map(|it| it.field.as_str()).collect();
         let signal_mask = (command == Api::QueueSubmit2).then_some("stageMask");
-        let expected: Vec<&str> =
-            ["pSignalSemaphores"].into_iter().chain(signal_mask).chain(["pWaitSemaphores", mask]).collect();
+        let [signal, wait] = match command {
+            Api::QueueSubmit => ["pSignalSemaphores", "pWaitSemaphores"],
+            _ => ["pSignalSemaphoreInfos", "pWaitSemaphoreInfos"],
+        };
+        let expected: Vec<&str> = [signal].into_iter().chain(signal_mask).chain([wait, mask]).collect();
         assert_eq!(fields, expected, "{changes:?}");
     }
 }

@@ -24,9 +24,9 @@ fn first_fix(text: &str) -> Vec<(String, Vec<String>)> {
 }
 
 fn lines(change: &FixChange) -> Vec<String> {
-    let line = |it: &lavascope_diag::FixEdit| match &it.before {
-        Some(before) => format!("{}: {before} -> {}", it.field, it.after),
-        None => format!("{}: {}", it.field, it.after),
+    let line = |edit: &lavascope_diag::FixEdit| match &edit.before {
+        Some(before) => format!("{}: {before} -> {}", edit.field, edit.after),
+        None => format!("{}: {}", edit.field, edit.after),
     };
     change.edits.iter().map(line).collect()
 }

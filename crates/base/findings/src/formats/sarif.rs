@@ -365,10 +365,10 @@ mod tests {
     }
 
     fn change(target: &str, edits: &[(&str, Option<&str>, &str)]) -> FixChange {
-        let edit = |it: &(&str, Option<&str>, &str)| crate::FixEdit {
-            field: it.0.to_owned(),
-            before: it.1.map(str::to_owned),
-            after: it.2.to_owned(),
+        let edit = |(field, before, after): &(&str, Option<&str>, &str)| crate::FixEdit {
+            field: (*field).to_owned(),
+            before: before.map(str::to_owned),
+            after: (*after).to_owned(),
         };
         FixChange { target: target.to_owned(), edits: edits.iter().map(edit).collect(), ..FixChange::default() }
     }

@@ -320,9 +320,9 @@ fn subpasses(
     let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| may_be_self_dependency(&scope)) else {
         return Vec::new();
     };
-    let allows = |it: &SubpassDependency| {
-        let includes = |scope: SyncScope| union(it.scope, scope) == it.scope;
-        it.src == src && it.dst == dst && (includes(scope) || includes(SyncVersion::One.scope(scope)))
+    let allows = |own: &SubpassDependency| {
+        let includes = |scope: SyncScope| union(own.scope, scope) == own.scope;
+        own.src == src && own.dst == dst && (includes(scope) || includes(SyncVersion::One.scope(scope)))
     };
     let declared = render_pass.and_then(|it| it.dependencies.iter().find(|it| allows(it)));
     let is_view_local = declared.map_or(is_view_local, |it| it.view_offset.is_some());

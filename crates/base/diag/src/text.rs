@@ -47,7 +47,8 @@ pub fn render_text(diagnostic: &Diagnostic) -> String {
 /// `COPY|VERTEX_SHADER`.
 pub fn short_names(names: &str) -> String {
     let short = |name: &str| {
-        let name = ["VK_PIPELINE_STAGE_2_", "VK_ACCESS_2_"].iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
+        let prefixes = ["VK_PIPELINE_STAGE_2_", "VK_PIPELINE_STAGE_", "VK_ACCESS_2_", "VK_ACCESS_"];
+        let name = prefixes.iter().find_map(|it| name.strip_prefix(it)).unwrap_or(name);
         name.strip_suffix("_BIT").unwrap_or(name).replace("_BIT_", "_")
     };
     names.split('|').map(short).collect::<Vec<_>>().join("|")

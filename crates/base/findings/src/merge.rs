@@ -33,6 +33,12 @@ impl Finding {
         if more.invocations > 0 || self.invocations > 0 {
             self.set_invocations(self.invocations + more.invocations);
         }
+        // What comes after an access is not recorded yet when the finding is reported first.
+        for (own, other) in self.accesses.iter_mut().zip(&more.accesses) {
+            if let (Some(own), Some(other)) = (&mut own.neighbors, &other.neighbors) {
+                own.after = own.after.take().or_else(|| other.after.clone());
+            }
+        }
         let free = MORE_SITES_MAX.saturating_sub(self.more_sites.len());
         self.more_sites.extend(more.more_sites.iter().take(free).cloned());
         self.frames = match (self.frames, more.frames) {
@@ -102,7 +108,7 @@ impl FrameSpan {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::FindingSite;
+    use crate::{FindingAccess, FindingSite, NeighborCommands};
 
     fn finding(title: &str) -> Finding {
         Finding { code: "A".to_owned(), title: title.to_owned(), occurrences: 1, sites: 1, ..Finding::default() }
@@ -117,6 +123,21 @@ mod tests {
         own.add(&more);
         own.add(&Finding { occurrences: 1, frames: span(9, 9, 1), ..own.addition() });
         assert_eq!((own.occurrences, own.sites, own.frames), (5, 1, span(2, 9, 3)));
+    }
+
+    #[test]
+    fn the_command_after_an_access_is_added_once() {
+        let access = |after: Option<&str>| FindingAccess {
+            neighbors: Some(NeighborCommands { after: after.map(str::to_owned), ..NeighborCommands::default() }),
+            ..FindingAccess::default()
+        };
+        let mut own = Finding { accesses: vec![access(None), access(None)], ..finding("a") };
+        for next in ["vkCmdDraw", "vkCmdDispatch"] {
+            own.add(&Finding { accesses: vec![access(Some(next))], ..own.addition() });
+        }
+        let after = |it: &FindingAccess| it.neighbors.as_ref().and_then(|it| it.after.clone());
+        let all: Vec<Option<String>> = own.accesses.iter().map(after).collect();
+        assert_eq!(all, [Some("vkCmdDraw".to_owned()), None]);
     }
 
     #[test]

@@ -34,6 +34,8 @@ fn is_unsafe(letter: char) -> bool {
 
 /// What stands in front of the names of stages and accesses.
 const PREFIXES: [&str; 4] = ["VK_PIPELINE_STAGE_2_", "VK_PIPELINE_STAGE_", "VK_ACCESS_2_", "VK_ACCESS_"];
+/// What stands in front of other flags.
+const FLAG_PREFIXES: [&str; 2] = ["VK_DEPENDENCY_", "VK_IMAGE_ASPECT_"];
 
 /// The text with short names of stages and accesses: `COPY` for `VK_PIPELINE_STAGE_2_COPY_BIT`.
 pub(crate) fn short_names(text: &str) -> String {
@@ -51,7 +53,8 @@ pub(crate) fn short_names(text: &str) -> String {
 }
 
 fn short_name(name: &str) -> String {
-    let Some(rest) = PREFIXES.iter().find_map(|it| name.strip_prefix(it)) else { return name.to_owned() };
+    let flag = FLAG_PREFIXES.iter().find_map(|it| name.strip_prefix(it)).filter(|it| it.contains("_BIT"));
+    let Some(rest) = PREFIXES.iter().find_map(|it| name.strip_prefix(it)).or(flag) else { return name.to_owned() };
     match rest.split_once("_BIT") {
         Some((word, "")) => word.to_owned(),
         // The author of an extension stays: `RAY_TRACING_SHADER_KHR`.

@@ -38,6 +38,7 @@ pub use diagnose::render_area::is_beside_render_area;
 pub use fix::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
 pub use fix::proposal::{Proposal, propose};
 pub use fix::redundant_sync::{CheckBudget, OverSynchronization, RedundantSync, Removal, find_over_synchronization};
+pub use fix::sync_version::{SyncVersion, SyncVersions};
 pub use follow::access_detail::{AccessDetail, AccessRelation, LayoutChange, RenderingContext, relation};
 pub use follow::coverage::describe_operation;
 pub use text::api_names::{access_names, region_text, stage_names};
@@ -121,6 +122,11 @@ pub struct SyncOperation {
     pub location: OperationLocation,
     /// The masks that the application passed.
     pub scope: SyncScope,
+    /// The version of the command, which has its own names for the masks.
+    pub version: SyncVersion,
+    /// The subpasses that a subpass dependency connects. `None` in the pair is the outside of the
+    /// render pass.
+    pub subpasses: Option<(Option<u32>, Option<u32>)>,
     /// The resource and the region to which the operation is limited.
     pub resource_region: Option<(ResourceId, Region)>,
     pub coverage: ScopeCoverage,
@@ -271,11 +277,18 @@ pub fn explain(program: &Program, found: &Hazard) -> Option<Explanation> {
 /// Explains many hazards of one program.
 pub struct Explainer<'a> {
     timeline: follow::timeline::ExecutionTimeline<'a>,
+    versions: SyncVersions,
 }
 
 impl<'a> Explainer<'a> {
     pub fn new(program: &'a Program) -> Explainer<'a> {
-        Explainer { timeline: follow::timeline::ExecutionTimeline::new(program) }
+        let versions = SyncVersions::of(program);
+        Explainer { timeline: follow::timeline::ExecutionTimeline::new(program), versions }
+    }
+
+    /// With the versions in which fixes may write new commands.
+    pub fn with_versions(self, versions: SyncVersions) -> Explainer<'a> {
+        Explainer { versions, ..self }
     }
 
     pub fn explain(&self, found: &Hazard) -> Option<Explanation> {

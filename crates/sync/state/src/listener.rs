@@ -51,6 +51,9 @@ pub enum Destroyed {
 pub trait Listener {
     fn device(&mut self, _at: DeviceCall, _queues: &[Queue]) {}
 
+    /// The application enabled the feature `synchronization2` of the device.
+    fn synchronization2(&mut self, _at: DeviceCall) {}
+
     /// The device is destroyed, with all of its objects.
     fn device_destroyed(&mut self, _at: DeviceCall) {}
 

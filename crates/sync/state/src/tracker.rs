@@ -328,6 +328,13 @@ impl<L: Listener> Tracker<L> {
         }
         let out = self.out(thread, record, handle);
         out.listener.device(out.at, device.queues.all());
+        let feature = info.chained::<vk::PhysicalDeviceSynchronization2Features>();
+        let features = info.chained::<vk::PhysicalDeviceVulkan13Features>();
+        if feature.is_some_and(|it| it.synchronization2.is_true())
+            || features.is_some_and(|it| it.synchronization2.is_true())
+        {
+            out.listener.synchronization2(out.at);
+        }
         self.devices.insert(handle, Box::new(device));
     }
 

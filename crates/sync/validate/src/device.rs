@@ -2,6 +2,7 @@
 
 use lavascope_abi::ObjectId;
 use lavascope_engine::{EventRace, EventRaces, RecordedEventRaces, uses_events};
+use lavascope_explain::SyncVersion;
 use lavascope_record::LabelPath;
 use lavascope_state::{CallSource, Destroyed};
 use lavascope_sync_ir::{
@@ -45,6 +46,33 @@ pub(crate) struct ValidatedDevice {
     pub(crate) feedback: Option<Box<PendingFeedback>>,
     /// Whether there will be no explanations, so that nothing is kept for them.
     skips_explanations: bool,
+    pub(crate) versions: UsedVersions,
+}
+
+/// Which synchronization commands the application has, and which it uses.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct UsedVersions {
+    /// The feature `synchronization2` is enabled.
+    pub(crate) has_synchronization2: bool,
+    uses_version_1: bool,
+    uses_version_2: bool,
+}
+
+impl UsedVersions {
+    fn add(&mut self, command: &Command) {
+        match SyncVersion::of(command) {
+            Some(SyncVersion::One) => self.uses_version_1 = true,
+            Some(SyncVersion::Two) => self.uses_version_2 = true,
+            None => {}
+        }
+    }
+
+    /// The version that fits the program: the new commands, if it uses them, or if they are enabled and it uses none of
+    /// the old ones.
+    pub(crate) fn commands(self) -> SyncVersion {
+        let is_new = self.uses_version_2 || self.has_synchronization2 && !self.uses_version_1;
+        if is_new { SyncVersion::Two } else { SyncVersion::One }
+    }
 }
 
 /// The findings of a recorded command and earlier commands of its command buffer.
@@ -104,6 +132,7 @@ impl ValidatedDevice {
             is_blocked_reported: false,
             feedback: None,
             skips_explanations: false,
+            versions: UsedVersions::default(),
         }
     }
 
@@ -169,6 +198,12 @@ impl ValidatedDevice {
         self.recordings.get(&id).map_or(0, CommandBufferRecording::access_count)
     }
 
+    /// The function of a recorded command.
+    pub(crate) fn function_at(&self, id: CommandBufferId, index: usize) -> Option<String> {
+        let call = self.recordings.get(&id)?.current().calls.get(index)?;
+        Some(call.function.desc().name.to_owned())
+    }
+
     /// All commands of the previous recording came again. Returns whether the recording then is complete.
     pub(crate) fn repeat_all(&mut self, id: CommandBufferId) -> bool {
         self.engine.check_unchanged(id) && self.recordings.get_mut(&id).is_some_and(CommandBufferRecording::repeat_all)
@@ -198,6 +233,7 @@ impl ValidatedDevice {
         if let Command::Execute(all) = &command {
             all.iter().for_each(|it| self.finish_repeat(*it));
         }
+        self.versions.add(&command);
         let Some(own) = self.recordings.get_mut(&id) else { return RecordedFindings::default() };
         let call = call_of(own.object());
         if own.is_repeated() && !(own.matches_next(&command, &call) && self.engine.check_unchanged(id)) {

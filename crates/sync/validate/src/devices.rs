@@ -252,9 +252,11 @@ impl ValidatedDevices {
             feedback: None,
             object_names: &self.object_names,
         };
+        let first = self.causes.diagnostics.len();
         builder.report_hazards(&hazards, &mut self.causes);
         builder.report_faults(&found.faults, &mut self.causes);
         builder.report_races(races, &mut self.causes);
+        self.causes.await_neighbors(at.device, id, first);
     }
 
     /// Compares the accesses of a call with those that are watched.
@@ -305,6 +307,12 @@ impl Listener for ValidatedDevices {
             device.engine.disable_caches();
         }
         self.devices.insert(at.device, device);
+    }
+
+    fn synchronization2(&mut self, at: DeviceCall) {
+        if let Some(device) = self.device_at(at) {
+            device.versions.has_synchronization2 = true;
+        }
     }
 
     fn device_destroyed(&mut self, at: DeviceCall) {
@@ -374,6 +382,10 @@ impl Listener for ValidatedDevices {
 
     fn begin(&mut self, at: DeviceCall, id: CommandBufferId, object: ObjectId, is_secondary: bool) {
         self.report_held(at, id);
+        if self.causes.awaits_neighbors() {
+            // The recording before did not end.
+            self.causes.complete_neighbors((at.device, id), |_| None);
+        }
         let Some(other) = self.device_at(at) else { return };
         let may_repeat = other.begin(id, object, is_secondary);
         let place = DeviceCommandBuffer { device: at.device, id };
@@ -420,9 +432,12 @@ impl Listener for ValidatedDevices {
 
     fn end(&mut self, at: DeviceCall, id: CommandBufferId) {
         let is_skipped = std::mem::take(&mut self.is_end_skipped);
-        let ValidatedDevices { devices, object_names, closed_labels, .. } = self;
+        let ValidatedDevices { devices, object_names, closed_labels, causes, .. } = self;
         let Some(device) = devices.get_mut(&at.device) else { return };
         device.end_recording(id);
+        if causes.awaits_neighbors() {
+            causes.complete_neighbors((at.device, id), |index| device.function_at(id, index));
+        }
         if let Some(object) = device.object_of(id).filter(|_| !is_skipped) {
             let open = object_names.labels(object);
             device.set_labels_at_end(id, LabelsAtEnd { closed: closed_count(closed_labels, object), open });

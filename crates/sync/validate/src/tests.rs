@@ -15,6 +15,7 @@ use crate::devices::ValidatedDevices;
 use crate::recording::step_history::STEPS_MAX;
 
 mod feedback;
+mod fixes;
 mod grouping;
 mod limits;
 mod races;

@@ -255,7 +255,8 @@ fn replacements(change: &FixChange, source: &SourceLocation) -> Option<Vec<Value
     }
     let mut made = Vec::new();
     for edit in &change.edits {
-        let before = edit.before.as_deref()?;
+        // A number may be that of another argument.
+        let before = edit.before.as_deref().filter(|it| it.starts_with("VK_"))?;
         let at = only_place(text, before)?;
         let start = text[..at].chars().count() + 1;
         let region = json!({
@@ -290,38 +291,68 @@ fn insertion(change: &FixChange, source: &SourceLocation, text: &str) -> Option<
     if !source.file.ends_with(".c") || !function.starts_with("vkCmd") || !command_buffer.trim().chars().all(is_plain) {
         return None;
     }
-    let (kind, fields) = barrier_fields(change)?;
+    let barrier = NewBarrier::of(change)?;
     let indent = &text[..text.len() - text.trim_start().len()];
-    let code = format!(
-        "{indent}vkCmdPipelineBarrier2({}, &(VkDependencyInfo){{\n\
-         {indent}    .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,\n\
-         {indent}    .memoryBarrierCount = 1,\n\
-         {indent}    .pMemoryBarriers = &({kind}){{\n\
-         {indent}        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,\n{fields}\
-         {indent}    }},\n{indent}}});\n",
-        command_buffer.trim(),
-        fields = fields.iter().map(|it| format!("{indent}        .{it},\n")).collect::<String>(),
-    );
+    let code = barrier.code(indent, command_buffer.trim());
     let region = json!({ "startLine": source.line, "startColumn": 1, "endLine": source.line, "endColumn": 1 });
     Some(json!({ "deletedRegion": region, "insertedContent": { "text": code } }))
 }
 
-/// The masks of a memory barrier; none for barriers that need more than those.
-fn barrier_fields(change: &FixChange) -> Option<(&'static str, Vec<String>)> {
-    const KIND: &str = "VkMemoryBarrier2";
-    const MASKS: [&str; 4] = ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"];
-    let mut fields = Vec::new();
-    let mut has_kind = false;
-    for edit in &change.edits {
-        match edit.field.as_str() {
-            mask if MASKS.contains(&mask) => fields.push(format!("{mask} = {}", edit.after)),
-            _ if [&edit.field, &edit.after].iter().any(|it| it.as_str() == KIND) => has_kind = true,
-            "vkCmdPipelineBarrier2" => {}
-            _ => return None,
-        }
-    }
-    (has_kind && !fields.is_empty()).then_some((KIND, fields))
+/// A barrier for all memory that a fix inserts.
+struct NewBarrier {
+    is_version_1: bool,
+    /// The source stages and accesses, and those of the destination.
+    masks: [Option<String>; 4],
+    flags: Option<String>,
 }
+
+impl NewBarrier {
+    /// None for barriers that need more than masks.
+    fn of(change: &FixChange) -> Option<NewBarrier> {
+        let mut found = NewBarrier { is_version_1: false, masks: Default::default(), flags: None };
+        let mut has_kind = false;
+        for edit in &change.edits {
+            let mask = MASKS.iter().position(|it| *it == edit.field);
+            match (edit.field.as_str(), edit.after.as_str(), mask) {
+                (_, _, Some(mask)) => found.masks[mask] = Some(edit.after.clone()),
+                ("dependencyFlags", flags, _) => found.flags = Some(flags.to_owned()),
+                ("vkCmdPipelineBarrier", "VkMemoryBarrier", _) => (has_kind, found.is_version_1) = (true, true),
+                ("vkCmdPipelineBarrier2", "VkMemoryBarrier2", _) => has_kind = true,
+                _ => return None,
+            }
+        }
+        (has_kind && found.masks.iter().any(Option::is_some)).then_some(found)
+    }
+
+    /// The call in C, at an indentation.
+    fn code(&self, indent: &str, command_buffer: &str) -> String {
+        let flags = self.flags.as_deref().unwrap_or("0");
+        let field = |at: usize| self.masks[at].as_ref().map(|it| format!("        .{} = {it},", MASKS[at]));
+        let stages = |at: usize| self.masks[at].as_deref().unwrap_or("0");
+        let mut lines = Vec::new();
+        if self.is_version_1 {
+            let (from, to) = (stages(0), stages(2));
+            lines
+                .push(format!("vkCmdPipelineBarrier({command_buffer}, {from}, {to}, {flags}, 1, &(VkMemoryBarrier){{"));
+            lines.push("    .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,".to_owned());
+            lines.extend([1, 3].into_iter().filter_map(field).map(|it| it[4..].to_owned()));
+            lines.push("}, 0, NULL, 0, NULL);".to_owned());
+        } else {
+            lines.push(format!("vkCmdPipelineBarrier2({command_buffer}, &(VkDependencyInfo){{"));
+            lines.push("    .sType = VK_STRUCTURE_TYPE_DEPENDENCY_INFO,".to_owned());
+            lines.extend(self.flags.iter().map(|it| format!("    .dependencyFlags = {it},")));
+            lines.push("    .memoryBarrierCount = 1,".to_owned());
+            lines.push("    .pMemoryBarriers = &(VkMemoryBarrier2){".to_owned());
+            lines.push("        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER_2,".to_owned());
+            lines.extend((0..4).filter_map(field));
+            lines.push("    },".to_owned());
+            lines.push("});".to_owned());
+        }
+        lines.iter().map(|it| format!("{indent}{it}\n")).collect()
+    }
+}
+
+const MASKS: [&str; 4] = ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"];
 
 #[cfg(test)]
 mod tests {
@@ -333,6 +364,46 @@ mod tests {
         assert_eq!(pascal_case("VUID-vkCmdDraw-None-08114"), "VuidVkCmdDrawNone08114");
         assert_eq!(uri("/a b/ü.c"), "file:///a%20b/%C3%BC.c");
         assert_eq!(uri("src/a.c"), "src/a.c");
+    }
+
+    fn change(target: &str, edits: &[(&str, Option<&str>, &str)]) -> FixChange {
+        let edit = |(field, before, after): &(&str, Option<&str>, &str)| crate::FixEdit {
+            field: (*field).to_owned(),
+            before: before.map(str::to_owned),
+            after: (*after).to_owned(),
+        };
+        FixChange { target: target.to_owned(), edits: edits.iter().map(edit).collect(), ..FixChange::default() }
+    }
+
+    fn replaced(change: &FixChange, text: &str) -> Option<String> {
+        let source = SourceLocation { file: "a.c".to_owned(), line: 1, ..SourceLocation::default() };
+        let made = replacements(change, &SourceLocation { text: Some(text.to_owned()), ..source })?;
+        made[0]["insertedContent"]["text"].as_str().map(str::to_owned)
+    }
+
+    #[test]
+    fn a_barrier_of_version_1_is_inserted_as_such() {
+        let masks = [
+            ("vkCmdPipelineBarrier", None, "VkMemoryBarrier"),
+            ("srcStageMask", None, "VK_PIPELINE_STAGE_TRANSFER_BIT"),
+            ("srcAccessMask", None, "VK_ACCESS_TRANSFER_WRITE_BIT"),
+            ("dstStageMask", None, "VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT"),
+            ("dstAccessMask", None, "VK_ACCESS_SHADER_READ_BIT"),
+            ("dependencyFlags", None, "VK_DEPENDENCY_BY_REGION_BIT"),
+        ];
+        let code = replaced(&change("before vkCmdDraw", &masks), "    vkCmdDraw(cmd, 3, 1, 0, 0);");
+        let expected = "    vkCmdPipelineBarrier(cmd, VK_PIPELINE_STAGE_TRANSFER_BIT, \
+                        VK_PIPELINE_STAGE_FRAGMENT_SHADER_BIT, VK_DEPENDENCY_BY_REGION_BIT, 1, &(VkMemoryBarrier){\n        \
+                        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,\n        \
+                        .srcAccessMask = VK_ACCESS_TRANSFER_WRITE_BIT,\n        \
+                        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT,\n    }, 0, NULL, 0, NULL);\n";
+        assert_eq!(code.as_deref(), Some(expected));
+    }
+
+    #[test]
+    fn numbers_are_not_replaced() {
+        let size = change("the barrier", &[("levelCount", Some("1"), "2")]);
+        assert_eq!(replaced(&size, "vkCmdPipelineBarrier(cmd, a, b, 0, 0, NULL, 0, NULL, 1, &barrier);"), None);
     }
 
     #[test]

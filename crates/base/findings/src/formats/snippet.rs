@@ -280,7 +280,7 @@ fn render_block(
     let label = match (block.label.as_str(), block.aside.as_str()) {
         (label, "") => label.to_owned(),
         ("", aside) => aside.to_owned(),
-        (label, aside) => format!("{label}  ({aside})"),
+        (label, aside) => format!("{label}, {aside}"),
     };
     let wide = width(&label);
     let (first, hang) = match () {

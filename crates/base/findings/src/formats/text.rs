@@ -386,8 +386,8 @@ impl FindingPage<'_> {
             None => often.unwrap_or_default(),
         };
         if finding.sites > 1 {
-            text += if text.is_empty() { "" } else { "; " };
-            text += &format!("{} places", finding.sites);
+            text += if text.is_empty() { "" } else { ", " };
+            text += &format!("by {} commands", finding.sites);
         }
         text
     }
@@ -476,10 +476,9 @@ impl FindingPage<'_> {
         notes.extend(finding.notes.iter().take(budget.notes).cloned());
         let mut hidden = Vec::new();
         let operations = finding.operations.len().saturating_sub(budget.operations) as u64;
-        for (number, word) in [(operations, "other barrier"), (finding.unrelated_operations, "unrelated barrier")] {
-            if number > 0 {
-                hidden.push(count(number, word));
-            }
+        let operations = operations + finding.unrelated_operations;
+        if operations > 0 {
+            hidden.push(count(operations, "other barrier"));
         }
         let left = finding.notes.len().saturating_sub(budget.notes) as u64;
         if left > 0 {
@@ -488,7 +487,7 @@ impl FindingPage<'_> {
         let mut last = String::new();
         if self.names.detail == Detail::Verbose {
             if finding.unrelated_operations > 0 {
-                last = format!("{} between the two; ", count(finding.unrelated_operations, "unrelated barrier"));
+                last = format!("{} not listed; ", count(finding.unrelated_operations, "other barrier"));
             }
         } else if !hidden.is_empty() {
             last = format!("{} not shown (--verbose); ", hidden.join(", "));
@@ -533,10 +532,30 @@ impl FindingPage<'_> {
 
 /// `reads it (set 0, binding 0)`, where the line of the earlier access has named what it is.
 fn without_repeat(action: &str, prior: &str) -> String {
-    match prior.split_once(' ') {
-        Some((_, resource)) if !resource.is_empty() => action.replacen(resource, "it", 1),
-        _ => action.to_owned(),
+    let resource = resource_of(prior);
+    if resource.is_empty() {
+        return action.to_owned();
     }
+    let whole = |phrase: &str| format!("{phrase} of {resource}");
+    for (phrase, short) in [("the layout", "its layout"), ("the ownership", "its ownership")] {
+        if action.contains(&whole(phrase)) {
+            return action.replacen(&whole(phrase), short, 1);
+        }
+    }
+    let begin = action.find(resource).map(|at| at + resource.len());
+    // `"a"` is not the resource in `writes "a"[0..8]`.
+    let is_all = begin.is_some_and(|end| action[end..].is_empty() || action[end..].starts_with(' '));
+    if is_all { action.replacen(resource, "it", 1) } else { action.to_owned() }
+}
+
+/// What an action is about, with its part: `"a"[0..8]` of `writes "a"[0..8] (set 0, binding 0)`.
+fn resource_of(action: &str) -> &str {
+    let phrases = ["changes the layout of ", "transfers the ownership of "];
+    let rest = phrases.iter().find_map(|it| action.strip_prefix(it));
+    let rest = rest.or_else(|| action.split_once(' ').map(|it| it.1)).unwrap_or_default();
+    let name_end = rest.strip_prefix('"').and_then(|it| it.find('"')).map_or(0, |it| it + 2);
+    let ends = [" (", " as "].iter().filter_map(|it| rest[name_end..].find(it));
+    &rest[..ends.min().map_or(rest.len(), |it| it + name_end)]
 }
 
 fn place_line(function: &str, place: &str, stack: &Stack) -> String {
@@ -628,4 +647,26 @@ pub(super) fn object_line(object: &crate::FindingObject) -> String {
     let name = object.name.as_ref().map_or(String::new(), |it| format!(" \"{it}\""));
     let description = object.description.as_ref().map_or(String::new(), |it| format!(", {it}"));
     format!("{}#{}{name}{description}", object.kind, object.id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_accesses_use_is_named_once() {
+        let cases = [
+            ("reads \"a\" (set 0, binding 0)", "writes \"a\" (set 0, binding 1)", "reads it (set 0, binding 0)"),
+            ("reads \"a\"[0..8]", "writes \"a\"[0..8]", "reads it"),
+            ("reads \"a\"[0..8]", "writes \"a\"", "reads \"a\"[0..8]"),
+            ("changes the layout of \"a as b\"", "clears \"a as b\" as color attachment", "changes its layout"),
+            ("reads \"a\"", "changes the layout of \"a\"", "reads it"),
+            ("transfers the ownership of VkBuffer#1", "writes VkBuffer#1", "transfers its ownership"),
+            ("reads VkBuffer#11", "writes VkBuffer#1", "reads VkBuffer#11"),
+            ("reads \"b\"", "", "reads \"b\""),
+        ];
+        for (action, prior, expected) in cases {
+            assert_eq!(without_repeat(action, prior), expected, "after {prior}");
+        }
+    }
 }

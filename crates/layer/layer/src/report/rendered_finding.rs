@@ -4,7 +4,7 @@ use std::ffi::CString;
 
 use lavascope_abi::{HandleType, ObjectId, ObjectType};
 use lavascope_diag::{DebugLabels, Diagnostic, render_text};
-use lavascope_findings::{Finding, FindingSeverity, FindingSite, Stack, StackFrame};
+use lavascope_findings::{Finding, FindingAccess, FindingSeverity, FindingSite, Stack, StackFrame};
 use lavascope_settings::MessageSeverity;
 
 use crate::backtrace::{self, CapturedFrame};
@@ -85,6 +85,13 @@ impl RenderedFinding {
     pub(crate) fn addition(&self, diagnostic: &Diagnostic, occurrences: u64) -> Finding {
         let finding = Finding::of(diagnostic, &|_| Stack::default()).addition();
         Finding { severity: self.finding_severity(diagnostic), occurrences, ..finding }
+    }
+
+    /// The commands around the access, for an addition.
+    pub(crate) fn neighbors(&self, diagnostic: &Diagnostic) -> Vec<FindingAccess> {
+        let accesses = Finding::of(diagnostic, &|_| Stack::default()).accesses;
+        let alone = |it: FindingAccess| FindingAccess { neighbors: it.neighbors, ..FindingAccess::default() };
+        accesses.into_iter().take(1).map(alone).collect()
     }
 
     /// The listed sites after the first `known` ones, which the report file has.

@@ -276,6 +276,8 @@ struct ReportedCause {
     /// The sites and frames that the report file has.
     reported_sites: u64,
     reported_frames: Option<FrameRange>,
+    /// Whether the report file has the command after the access, or has no place for it.
+    has_next_command: bool,
     /// Whether it is in the log, and the count in the last summary.
     is_logged: bool,
     summarized: u64,
@@ -293,6 +295,7 @@ impl ReportedCause {
             reported: 0,
             reported_sites: 0,
             reported_frames: None,
+            has_next_command: next_command(diagnostic).is_some(),
             is_logged: false,
             summarized: 0,
         }
@@ -313,12 +316,19 @@ impl ReportedCause {
         let before = self.reported_frames.map_or(0, |it| it.count);
         let frames = all.frames.filter(|it| Some(*it) != self.reported_frames);
         let frames = frames.map(|it| FrameSpan { first: it.first, last: it.last, count: it.count - before });
-        if occurrences == 0 && sites == 0 && frames.is_none() {
+        let is_next_new = !self.has_next_command && next_command(own).is_some();
+        if occurrences == 0 && sites == 0 && frames.is_none() && !is_next_new {
             return None;
         }
         let more_sites = if sites > 0 { self.rendered.more_sites(all, self.reported_sites) } else { Vec::new() };
-        Some(Finding { sites, more_sites, frames, ..self.rendered.addition(own, occurrences) })
+        let accesses = if is_next_new { self.rendered.neighbors(own) } else { Vec::new() };
+        Some(Finding { sites, more_sites, frames, accesses, ..self.rendered.addition(own, occurrences) })
     }
+}
+
+/// The command that was recorded after the access of a finding, if that is known yet.
+fn next_command(diagnostic: &Diagnostic) -> Option<&String> {
+    diagnostic.locations.first()?.neighbors.as_ref()?.after.as_ref()
 }
 
 /// Whether host writes to memory are recorded, so that the validator can read indices there.
@@ -555,6 +565,7 @@ impl Validation {
             {
                 (cause.reported, cause.reported_sites) = (cause.count, all.sites);
                 cause.reported_frames = all.frames;
+                cause.has_next_command |= next_command(own).is_some();
             }
         }
         let ignored = count_ignored(&self.causes);

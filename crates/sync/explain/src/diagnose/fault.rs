@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use lavascope_diag::{Diagnostic, Fix, Property, Severity};
+use lavascope_diag::{AccessText, Diagnostic, DiagnosticLocation, Fix, Property, Severity};
 use lavascope_sync_ir::{Program, ProgramLocation, Region, ResourceKind, UndefinedContents, UndefinedContentsKind};
 
 use super::hazard::diagnostic_location;
@@ -66,8 +66,19 @@ fn diagnostic(
 ) -> Diagnostic {
     let kind = program.resources.get(fault.resource.0 as usize).map(|it| &it.kind);
     let is_image = matches!(kind, Some(ResourceKind::Image(_)));
-    let mut places = vec![diagnostic_location("access", &fault.at, 0, program, names)];
-    places.extend(fault.prior.as_ref().map(|it| diagnostic_location("cause", it, 0, program, names)));
+    let (later, earlier) = actions(fault.kind);
+    let resource = name_of(fault.resource, names);
+    let place = |role: &'static str, at: &ProgramLocation, action: &str| {
+        let made = diagnostic_location(role, at, 0, program, names);
+        let access = AccessText {
+            function: names.function(at, 0),
+            action: action.replace("{}", &resource),
+            ..AccessText::default()
+        };
+        DiagnosticLocation { access, ..made }
+    };
+    let mut places = vec![place("access", &fault.at, later)];
+    places.extend(fault.prior.as_ref().map(|it| place("cause", it, earlier)));
     let mut facts = vec![Property { key: "fault_type", value: fault.kind.short().to_owned() }];
     if let ProgramLocation::Command(at) = &fault.at {
         facts.push(Property { key: "submit_index", value: names.submit_index(at.step).to_string() });
@@ -122,6 +133,17 @@ fn message(fault: &UndefinedContents, all: &[UndefinedContents], names: &dyn Pro
         }
     };
     format!("{function}() {what}")
+}
+
+/// What the command of a fault and the command that caused it do with the resource.
+const fn actions(kind: UndefinedContentsKind) -> (&'static str, &'static str) {
+    match kind {
+        UndefinedContentsKind::AcquireWithoutRelease => ("acquires {}", "uses {}"),
+        UndefinedContentsKind::ReadWithoutAcquire => ("reads {}", "releases {}"),
+        UndefinedContentsKind::ReadWithoutTransfer => ("reads {}", "gives {} to its queue family"),
+        UndefinedContentsKind::WriteToPreserved => ("writes {}", "begins the subpass that preserves {}"),
+        UndefinedContentsKind::ReadNotPreserved => ("reads {}", "begins the subpass that does not preserve {}"),
+    }
 }
 
 fn title(fault: &UndefinedContents, names: &dyn ProgramNames) -> String {

@@ -71,7 +71,8 @@ fn shares_fix(hazard: &Hazard, other: &Hazard, proposal: &Proposal) -> bool {
     let is_between_same = (&hazard.at, &hazard.prior) == (&other.at, &other.prior);
     let is_one_place =
         hazard.resource == other.resource || !fix.names_resource() && (is_between_same || !fix.inserts_barrier());
-    hazard.kind == other.kind && is_one_place && proposal.removed.iter().any(|it| hazard_key(it) == hazard_key(other))
+    let is_one_kind = hazard.kind == other.kind || fix.declares_dependency();
+    is_one_kind && is_one_place && proposal.removed.iter().any(|it| hazard_key(it) == hazard_key(other))
 }
 
 /// How a report lists a hazard after the first one of its cause.
@@ -164,7 +165,7 @@ pub fn describe_hazard(
     let code = format!("SYNC-HAZARD-{}", found.kind.name());
     let operations = explanation.as_ref().filter(|_| detail == HazardDetail::Operations);
     let certainty = hazard_certainty(program, found);
-    let (listed, unrelated) = operations.map_or_else(|| (Vec::new(), 0), |it| listed_operations(it, names));
+    let (listed, unrelated) = operations.map_or_else(|| (Vec::new(), 0), |it| listed_operations(it, &[], names));
     let stage = |of: fn(&Explanation) -> u64| explanation.as_ref().map_or(0, of);
     let (later_stage, prior_stage) = (stage(|it| it.later.stage), stage(|it| it.prior.stage));
     let later = diagnostic_location("access", &found.at, later_stage, program, names);
@@ -193,8 +194,13 @@ pub fn describe_hazard(
     }
 }
 
-/// Adds the fixes of a proposal to a diagnostic, or the reason why there are none.
+/// Adds the fixes of a proposal to a diagnostic, or the reason why there are none. The operations
+/// that the first fix edits are listed first.
 pub fn set_fixes(diagnostic: &mut Diagnostic, proposal: &Proposal, names: &dyn ProgramNames) {
+    let edited = proposal.fixes.first().map_or_else(Vec::new, |it| it.edited_operations());
+    if let Some(explanation) = proposal.explanation.as_ref().filter(|_| !edited.is_empty()) {
+        (diagnostic.operations, diagnostic.unrelated_operations) = listed_operations(explanation, &edited, names);
+    }
     diagnostic.fixes = proposal.fixes.iter().map(|it| it.describe(&proposal.operations, names)).collect();
     diagnostic.no_fix.clone_from(&proposal.no_fix_reason);
 }

@@ -1,8 +1,9 @@
 //! Turns synchronization that is not needed into diagnostics.
 
-use lavascope_diag::{Diagnostic, DiagnosticLocation, Fix, Property, Severity};
+use lavascope_diag::{AccessText, Diagnostic, DiagnosticLocation, Fix, Property, Severity};
 
 use crate::fix::change::{bits_text, location_text};
+use crate::fix::sync_version::SyncVersion;
 use crate::{OverSynchronization, ProgramNames, RedundantSync, Removal};
 
 /// The code of synchronization that is not needed.
@@ -13,13 +14,18 @@ pub fn diagnose_over_synchronization(found: &OverSynchronization, names: &dyn Pr
     found.redundant.iter().map(|it| diagnostic(it, names)).collect()
 }
 
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
     let site = location_text(redundant_sync.location, names);
     let (what, removed) = match redundant_sync.removal {
         Removal::Whole => (site.clone(), site.clone()),
         Removal::Bits(bits) => (
-            bits_text(&bits, redundant_sync.location, "in", names),
-            bits_text(&bits, redundant_sync.location, "from", names),
+            bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "in", names),
+            bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "from", names),
         ),
     };
     let waiting = match redundant_sync.accesses {
@@ -27,9 +33,12 @@ fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagn
         1 => "One access is ordered by it that needs no order.".to_owned(),
         count => format!("{count} accesses are ordered by it that need no order."),
     };
-    let message = format!("Nothing needs {what}: without it no verdict changes.\n{waiting}");
+    let message = format!("{} is not needed: without it, there is no new hazard.\n{waiting}", capitalized(&what));
     Diagnostic {
-        locations: vec![DiagnosticLocation::new("operation", site.clone(), site)],
+        locations: vec![DiagnosticLocation {
+            access: AccessText { action: "orders nothing that needs it".to_owned(), ..AccessText::default() },
+            ..DiagnosticLocation::new("operation", site.clone(), site)
+        }],
         properties: vec![Property { key: "accesses", value: redundant_sync.accesses.to_string() }],
         // The search removed this operation alone, and checked the program again.
         fixes: vec![Fix { is_verified: true, ..Fix::advice(format!("remove {removed}")) }],

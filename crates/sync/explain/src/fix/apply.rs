@@ -6,6 +6,7 @@ use lavascope_sync_ir::{
 };
 
 use super::change::{BatchLocation, HostWait, ProgramChange};
+use super::sync_version::SyncVersion;
 use crate::{BatchSemaphoreLocation, OperationLocation};
 
 /// The program with the change. None if the change does not fit the program.
@@ -13,7 +14,7 @@ pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program
     let mut changed = program.clone();
     let item = &mut changed;
     match change {
-        ProgramChange::AddBits { location: site, bits } => {
+        ProgramChange::AddBits { location: site, bits, .. } => {
             edit(item, *site, &mut |scope| *scope = join(*scope, *bits))?
         }
         ProgramChange::ExtendRange { location: site, region, .. } => match dependency_target_at(item, *site)? {
@@ -22,12 +23,17 @@ pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program
             }
             DependencyTarget::Global | DependencyTarget::QueueFamilyTransfer { .. } => return None,
         },
-        ProgramChange::InsertBarrier { buffer, before, dependency, .. } => {
+        ProgramChange::InsertBarrier { buffer, before, dependency, version, .. } => {
             let commands = &mut item.command_buffers.get_mut(buffer.0 as usize)?.commands;
-            let barrier = Barrier::Sync2 { dependencies: vec![dependency.clone()] };
+            let dependencies = vec![dependency.clone()];
+            let SyncScope { src_stages, dst_stages, .. } = dependency.scope;
+            let barrier = match version {
+                SyncVersion::One => Barrier::Sync1 { src_stages, dst_stages, dependencies },
+                SyncVersion::Two => Barrier::Sync2 { dependencies },
+            };
             commands.insert((*before as usize).min(commands.len()), Command::Barrier(barrier));
         }
-        ProgramChange::AddSubpassDependency { pass, dependency } => {
+        ProgramChange::AddSubpassDependency { pass, dependency, .. } => {
             item.render_passes.get_mut(pass.0 as usize)?.dependencies.push(*dependency);
         }
         ProgramChange::AddSemaphore { signal, signal_stages: after, wait, wait_stages: at } => {
@@ -262,7 +268,7 @@ fn batch(program: &mut Program, site: BatchLocation) -> Option<&mut SubmitBatch>
 }
 
 fn batch_part(program: &mut Program, part: BatchSemaphoreLocation) -> Option<&mut SubmitBatch> {
-    batch(program, BatchLocation { step: part.step, batch: part.batch })
+    batch(program, BatchLocation::new(part.step, part.batch))
 }
 
 #[cfg(test)]

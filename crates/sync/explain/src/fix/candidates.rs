@@ -2,14 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use lavascope_abi::PipelineStageFlags2;
+use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_sync_ir::{
-    Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region,
+    Command, CommandBufferId, Dependency, DependencyTarget, HostStep, Program, ProgramLocation, Region, RenderPass,
     SubpassDependency, SyncScope,
 };
 
 use super::apply::{buffers_of, union};
-use super::change::{BatchLocation, HostWait, ProgramChange, ProgramFix};
+use super::change::{
+    BatchLocation, HostWait, ProgramChange, ProgramFix, may_be_self_dependency, self_dependency_flags,
+};
+use super::sync_version::{SyncVersion, SyncVersions};
 use crate::follow::access_pair::{AccessPair, access_at};
 use crate::follow::timeline::ExecutionTimeline;
 use crate::text::api_names::{first_stage, second_scope_stages};
@@ -18,12 +21,23 @@ use crate::{
     SyncOperationKind,
 };
 
-const ALL_COMMANDS: u64 = PipelineStageFlags2::ALL_COMMANDS.0;
+const ALL_COMMANDS: u64 = S::ALL_COMMANDS.0;
+
+/// The version is that of the command, which [`ProgramChange::in_versions`] finds out.
+fn add_bits(location: OperationLocation, bits: SyncScope) -> ProgramChange {
+    ProgramChange::AddBits { location, bits, adds_memory_barrier: false, version: SyncVersion::default() }
+}
+
+fn insert_barrier((buffer, before): (CommandBufferId, u32), dependency: Dependency) -> ProgramChange {
+    let version = SyncVersion::default();
+    ProgramChange::InsertBarrier { buffer, before, dependency, flags: 0, feature: None, version }
+}
 
 /// All candidates, the smallest first.
 pub(crate) fn candidates(
     timeline: &ExecutionTimeline<'_>,
     explanations: &[(AccessPair, Explanation)],
+    versions: &SyncVersions,
 ) -> Vec<ProgramFix> {
     let Some((pair, first)) = explanations.first() else { return Vec::new() };
     let program = timeline.program;
@@ -41,8 +55,12 @@ pub(crate) fn candidates(
     found.extend(added_semaphores(program, first, scope));
     let has_writes = explanations.iter().any(|it| it.1.prior.is_write);
     found.extend(added_host_waits(program, first, has_writes.then_some(scope)));
-    let mut found: Vec<ProgramFix> = found.into_iter().map(|changes| ProgramFix { changes }).collect();
+    let fix = |changes: Vec<ProgramChange>| ProgramFix {
+        changes: changes.into_iter().map(|it| it.in_versions(program, versions)).collect(),
+    };
+    let mut found: Vec<ProgramFix> = found.into_iter().map(fix).collect();
     let own_stages = explanations.iter().fold(0, |all, it| all | it.1.prior.stage | it.1.later.stage);
+    let own_stages = own_stages | SyncVersion::One.stages(own_stages);
     found.sort_by_key(|fix| fix.size() + FOREIGN_STAGE_SIZE * u32::from(names_other_stage(fix, own_stages)));
     found
 }
@@ -98,7 +116,7 @@ fn chains(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         for before in explanation.operations[..index].iter().filter(is_before) {
             let first = first_stage(second_scope_stages(before.scope.dst_stages));
             let bits = SyncScope { src_stages: first, ..SyncScope::default() };
-            found.extend((first != 0).then(|| vec![ProgramChange::AddBits { location: operation.location, bits }]));
+            found.extend((first != 0).then(|| vec![add_bits(operation.location, bits)]));
         }
     }
     found
@@ -125,7 +143,7 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
             *own = union(*own, explanation.missing);
         }
     }
-    sites.into_iter().map(|(site, bits)| vec![ProgramChange::AddBits { location: site, bits }]).collect()
+    sites.into_iter().map(|(site, bits)| vec![add_bits(site, bits)]).collect()
 }
 
 /// Extends existing barriers on another region of the same resource, and adds the bits that they
@@ -150,7 +168,7 @@ fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
         }
     }
     let changes = |(site, (change, bits)): (OperationLocation, (ProgramChange, SyncScope))| {
-        let more = (bits != SyncScope::default()).then_some(ProgramChange::AddBits { location: site, bits });
+        let more = (bits != SyncScope::default()).then_some(add_bits(site, bits));
         std::iter::once(change).chain(more).collect()
     };
     found.into_iter().map(changes).collect()
@@ -195,7 +213,7 @@ fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> V
     for (buffer, before) in points.into_iter().flatten() {
         for what in &whats {
             let dependency = Dependency { scope, target: what.clone() };
-            found.push(vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature: None }]);
+            found.push(vec![insert_barrier((buffer, before), dependency)]);
         }
     }
     found
@@ -204,7 +222,7 @@ fn barriers(program: &Program, explanation: &Explanation, scope: SyncScope) -> V
 /// The position for a barrier that comes before a location and outside of render passes. The
 /// barrier is inserted before the returned command.
 fn point_before(program: &Program, place: &ProgramLocation) -> Option<(CommandBufferId, u32)> {
-    insertion_point(program, place, render_pass_open_at, |index| index)
+    insertion_point(program, place, |commands, index| render_pass_open_at(commands, index).map(Some), |index| index)
 }
 
 /// The position for a barrier that comes after a location and outside of render passes. The barrier
@@ -214,18 +232,19 @@ fn point_after(program: &Program, place: &ProgramLocation) -> Option<(CommandBuf
         // The commands that begin and end a render pass access its attachments, so they count as
         // inside.
         let open = render_pass_open_at(commands, index).or_else(|| is_begin(commands.get(index)?).then_some(index))?;
-        let end = commands.iter().skip(open + 1).position(is_end)?;
-        Some(open + 1 + end + 1)
+        let end = commands.iter().skip(open + 1).position(is_end);
+        Some(end.map(|end| open + 1 + end + 1))
     };
     insertion_point(program, place, close, |index| index + 1)
 }
 
 /// Searches from the outermost command buffer, because a render pass that is open there is open in
-/// all secondary command buffers too.
+/// all secondary command buffers too. `in_pass` returns the position outside of an open render pass,
+/// if that is recorded yet.
 fn insertion_point(
     program: &Program,
     place: &ProgramLocation,
-    in_pass: impl Fn(&[Command], usize) -> Option<usize>,
+    in_pass: impl Fn(&[Command], usize) -> Option<Option<usize>>,
     outside: impl Fn(u32) -> u32,
 ) -> Option<(CommandBufferId, u32)> {
     let ProgramLocation::Command(at) = place else { return None };
@@ -233,7 +252,7 @@ fn insertion_point(
     for (level, buffer) in buffers.iter().enumerate() {
         let commands = &program.command_buffers.get(buffer.0 as usize)?.commands;
         if let Some(index) = in_pass(commands, *at.path.get(level * 2)? as usize) {
-            return Some((*buffer, index as u32));
+            return index.map(|index| (*buffer, index as u32));
         }
     }
     Some((*buffers.last()?, outside(*at.path.last()?)))
@@ -273,38 +292,94 @@ fn subpasses(
     let command = begin.and_then(|(buffer, command)| {
         timeline.program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)
     });
-    let Some(Command::BeginRenderPass { pass, .. }) = command else { return inside_rendering(explanation, scope) };
-    let mut scope = scope;
-    if at.role == AccessRole::Transition {
+    let Some(Command::BeginRenderPass { pass, views, .. }) = command else {
+        return inside_rendering(explanation, scope);
+    };
+    let (mut scope, render_pass) = (scope, timeline.program.render_passes.get(pass.0 as usize));
+    if at.role == AccessRole::Transition
+        && let (Some(from), Some(to), Some(render_pass)) = (src, dst, render_pass)
+        && from != to
+    {
+        // The layout transition is a part of the dependency, which makes it visible to the subpass.
+        let used = attachment_scope(render_pass, to, |it| views.get(it).map(|it| it.resource) == Some(at.resource));
+        scope = SyncScope { dst_stages: used.dst_stages, dst_access: used.dst_access, ..scope };
+    } else if at.role == AccessRole::Transition {
         // An explicit dependency replaces the implicit one, whose scopes include all attachment
         // accesses. The new one must include them too (`VkSubpassDependency`).
         let implicit = SyncScope { dst_stages: ALL_COMMANDS, dst_access: ATTACHMENTS, ..SyncScope::default() };
         let outgoing = SyncScope { src_stages: ALL_COMMANDS, src_access: ATTACHMENTS, ..SyncScope::default() };
         scope = union(scope, if dst.is_some() { implicit } else { outgoing });
     }
-    let dependency = SubpassDependency { src, dst, scope, view_offset: None };
-    let add = ProgramChange::AddSubpassDependency { pass: *pass, dependency };
+    let own = render_pass.and_then(|it| it.subpasses.get(dst? as usize));
+    let is_view_local = src == dst && own.is_some_and(|it| it.view_mask.count_ones() > 1);
+    let dependency = SubpassDependency { src, dst, scope, view_offset: is_view_local.then_some(0) };
+    let add = ProgramChange::AddSubpassDependency { pass: *pass, dependency, version: SyncVersion::default() };
     if src != dst {
         return vec![vec![add]];
     }
-    let Some((buffer, before)) = explanation.later.recorded_at else { return Vec::new() };
-    let dependency = Dependency { scope, target: DependencyTarget::Global };
-    let barrier = ProgramChange::InsertBarrier { buffer, before, dependency, feature: None };
-    let declared = timeline.program.render_passes.get(pass.0 as usize).is_some_and(|render_pass| {
-        render_pass.dependencies.iter().any(|it| it.src == src && it.dst == dst && union(it.scope, scope) == it.scope)
-    });
+    let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| may_be_self_dependency(&scope)) else {
+        return Vec::new();
+    };
+    let allows = |own: &SubpassDependency| {
+        let includes = |scope: SyncScope| union(own.scope, scope) == own.scope;
+        own.src == src && own.dst == dst && (includes(scope) || includes(SyncVersion::One.scope(scope)))
+    };
+    let declared = render_pass.and_then(|it| it.dependencies.iter().find(|it| allows(it)));
+    let is_view_local = declared.map_or(is_view_local, |it| it.view_offset.is_some());
+    let barrier = ProgramChange::InsertBarrier {
+        buffer,
+        before,
+        dependency: Dependency { scope, target: DependencyTarget::Global },
+        flags: self_dependency_flags(&scope, is_view_local),
+        feature: None,
+        version: SyncVersion::default(),
+    };
     debug_assert!(at_moment.submitted.is_some(), "subpasses are in command buffers");
-    vec![if declared { vec![barrier] } else { vec![add, barrier] }]
+    vec![if declared.is_some() { vec![barrier] } else { vec![add, barrier] }]
+}
+
+/// How a subpass uses attachments, as the second scope of a dependency.
+fn attachment_scope(pass: &RenderPass, subpass: u32, is_wanted: impl Fn(usize) -> bool) -> SyncScope {
+    let mut scope = SyncScope::default();
+    let Some(own) = pass.subpasses.get(subpass as usize) else { return scope };
+    let uses = |it: u32| is_wanted(it as usize);
+    let mut add = |is_used: bool, stages: u64, access: u64| {
+        if is_used {
+            scope.dst_stages |= stages;
+            scope.dst_access |= access;
+        }
+    };
+    let colors = own.colors.iter().map(|it| it.0).chain(own.resolves.iter().flat_map(|it| [it.source, it.target]));
+    let depths = own.depth_stencil.iter().chain(&own.depth_stencil_resolve).map(|it| it.0);
+    add(own.inputs.iter().any(|it| uses(it.0)), S::FRAGMENT_SHADER.0, A::INPUT_ATTACHMENT_READ.0);
+    add(
+        colors.into_iter().any(uses),
+        S::COLOR_ATTACHMENT_OUTPUT.0,
+        A::COLOR_ATTACHMENT_READ.0 | A::COLOR_ATTACHMENT_WRITE.0,
+    );
+    add(
+        depths.into_iter().any(uses),
+        S::EARLY_FRAGMENT_TESTS.0 | S::LATE_FRAGMENT_TESTS.0,
+        A::DEPTH_STENCIL_ATTACHMENT_READ.0 | A::DEPTH_STENCIL_ATTACHMENT_WRITE.0,
+    );
+    scope
 }
 
 /// Inserts a barrier inside dynamic rendering.
 fn inside_rendering(explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
-    let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| explanation.is_inside_one_instance) else {
+    let is_inside = explanation.is_inside_one_instance && may_be_self_dependency(&scope);
+    let Some((buffer, before)) = explanation.later.recorded_at.filter(|_| is_inside) else {
         return Vec::new();
     };
-    let dependency = Dependency { scope, target: DependencyTarget::Global };
-    let feature = Some("dynamicRenderingLocalRead");
-    vec![vec![ProgramChange::InsertBarrier { buffer, before, dependency, feature }]]
+    let barrier = ProgramChange::InsertBarrier {
+        buffer,
+        before,
+        dependency: Dependency { scope, target: DependencyTarget::Global },
+        flags: self_dependency_flags(&scope, false),
+        feature: Some("dynamicRenderingLocalRead"),
+        version: SyncVersion::default(),
+    };
+    vec![vec![barrier]]
 }
 
 const ATTACHMENTS: u64 = crate::follow::render_pass::ATTACHMENT_ACCESSES;
@@ -312,7 +387,7 @@ const ATTACHMENTS: u64 = crate::follow::render_pass::ATTACHMENT_ACCESSES;
 /// Adds a semaphore from one queue to another, or to or from the presentation engine.
 fn added_semaphores(program: &Program, explanation: &Explanation, scope: SyncScope) -> Vec<Vec<ProgramChange>> {
     let batch = |place: &ProgramLocation| match place {
-        ProgramLocation::Command(at) => Some(BatchLocation { step: at.step, batch: at.batch }),
+        ProgramLocation::Command(at) => Some(BatchLocation::new(at.step, at.batch)),
         ProgramLocation::Step(_) => None,
     };
     let (after, at) = (scope.src_stages, scope.dst_stages);
@@ -328,7 +403,7 @@ fn added_semaphores(program: &Program, explanation: &Explanation, scope: SyncSco
                 op.executed_at == explanation.later.executed_at && explanation.later.role == AccessRole::Transition
             });
             let bits = SyncScope { src_stages: ALL_COMMANDS, ..SyncScope::default() };
-            let gate = gate.map(|op| ProgramChange::AddBits { location: op.location, bits });
+            let gate = gate.map(|op| add_bits(op.location, bits));
             let both = gate.map(|gate| vec![add.clone(), gate]);
             std::iter::once(vec![add]).chain(both).collect()
         }
@@ -379,7 +454,7 @@ fn added_host_waits(
     let point = point_after(program, &explanation.prior.executed_at);
     let barrier = point.zip(made_available).map(|((buffer, before), scope)| {
         let dependency = Dependency { scope, target: DependencyTarget::Global };
-        ProgramChange::InsertBarrier { buffer, before, dependency, feature: None }
+        insert_barrier((buffer, before), dependency)
     });
     let mut found = vec![vec![wait.clone()]];
     if let Some(barrier) = barrier {

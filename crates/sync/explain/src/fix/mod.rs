@@ -8,3 +8,4 @@ pub(crate) mod describe;
 pub(crate) mod mutation;
 pub(crate) mod proposal;
 pub(crate) mod redundant_sync;
+pub(crate) mod sync_version;

@@ -20,6 +20,8 @@ pub struct Proposal {
     pub tried: usize,
     /// The operations between the two accesses. The fixes refer to them.
     pub operations: Vec<SyncOperation>,
+    /// The explanation of the first of these hazards.
+    pub explanation: Option<Explanation>,
     /// The hazards that the first fix removes, with the hazard itself.
     pub removed: Vec<Hazard>,
     /// The reason and the advice, if there is no fix.
@@ -36,7 +38,7 @@ impl Explainer<'_> {
     /// Like [`propose`], with the hazards of the program as `all`.
     pub fn propose(&self, found: &Hazard, all: &[Hazard]) -> Proposal {
         let explanations: Vec<(AccessPair, Explanation)> = self.explanations(found, all);
-        let candidates = candidates(&self.timeline, &explanations);
+        let candidates = candidates(&self.timeline, &explanations, &self.versions);
         let tried = candidates.len();
         let program = self.timeline.program;
         let (mut fixes, mut removed): (Vec<ProgramFix>, Vec<Hazard>) = (Vec::new(), Vec::new());
@@ -53,8 +55,9 @@ impl Explainer<'_> {
             }
         }
         let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
+        let explanation = explanations.first().map(|it| it.1.clone());
         let operations = explanations.into_iter().flat_map(|it| it.1.operations).collect();
-        Proposal { fixes, tried, operations, removed, no_fix_reason: why_not }
+        Proposal { fixes, tried, operations, explanation, removed, no_fix_reason: why_not }
     }
 
     /// The proposal of a known fix, if it removes a hazard and causes no new hazard.
@@ -65,8 +68,9 @@ impl Explainer<'_> {
 
     /// The proposal of a fix that is known to remove a hazard.
     pub fn adopt(&self, found: &Hazard, fix: &ProgramFix) -> Proposal {
-        let operations = self.explain(found).map_or_else(Vec::new, |it| it.operations);
-        Proposal { fixes: vec![fix.clone()], tried: 1, operations, removed: Vec::new(), no_fix_reason: None }
+        let explanation = self.explain(found);
+        let operations = explanation.as_ref().map_or_else(Vec::new, |it| it.operations.clone());
+        Proposal { fixes: vec![fix.clone()], tried: 1, operations, explanation, ..Proposal::default() }
     }
 
     /// The explanations of every hazard between the same two commands on the same resource.

@@ -12,7 +12,7 @@ use super::timeline::{TimelineAction, TimelineMoment, semaphore_scope};
 use crate::text::api_names::{access_names, first_scope_stages, first_stage, second_scope_stages, stage_names};
 use crate::{
     AccessRole, Agent, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage,
-    SyncOperation, SyncOperationKind,
+    SyncOperation, SyncOperationKind, SyncVersion,
 };
 use lavascope_engine::access::usages::{
     PRESENT, SYNC_TABLES, StageSet, TRANSITION_WRITE, UsageDesc, UsageIndex, access_members,
@@ -88,6 +88,8 @@ impl Follower<'_> {
             kind: element.kind,
             location: element.location,
             scope: element.given_scope,
+            version: element.version(),
+            subpasses: element.subpasses(),
             resource_region: element.resource_region.as_ref().map(|it| (it.resource, it.region.clone())),
             coverage: verdict,
             gaps,
@@ -266,6 +268,11 @@ impl Follower<'_> {
         let moment = &self.timeline.moments[self.pair.prior.0];
         for gate in self.with_merged_scopes(&self.prior.second_scopes) {
             let Some(usages) = self.visible_after_transition(&gate) else { continue };
+            // A transition between two subpasses is no part of a dependency from the outside.
+            let is_own = self.prior.first_scopes.iter().any(|it| it.location == gate.location);
+            if gate.first_scope_origin == FirstScopeOrigin::BeforeRenderPass && !is_own {
+                continue;
+            }
             // If dependencies lead into several subpasses, only those into the subpass of the later
             // access and of the transition are relevant.
             let is_other_subpass = gate.second_subpass.is_some_and(|it| !self.is_subpass_of_later(it));
@@ -400,6 +407,8 @@ impl Follower<'_> {
             kind,
             location: site,
             scope,
+            version: SyncVersion::Two,
+            subpasses: None,
             resource_region: None,
             coverage: verdict,
             gaps,

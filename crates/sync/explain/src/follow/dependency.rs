@@ -7,7 +7,7 @@ use lavascope_sync_ir::{
 };
 
 use super::timeline::{TimelineAction, TimelineBuilder};
-use crate::{OperationLocation, SyncOperationKind};
+use crate::{OperationLocation, SyncOperationKind, SyncVersion};
 use lavascope_engine::access::usages::{StageSet, UsageSet};
 use lavascope_engine::dependency::scopes::ExpandedScope;
 
@@ -31,6 +31,21 @@ pub(crate) struct ExecutedDependency {
     /// The destination subpass. None for barriers and event waits, and for dependencies to the
     /// outside of a render pass.
     pub(crate) second_subpass: Option<u32>,
+}
+
+impl ExecutedDependency {
+    pub(crate) fn version(&self) -> SyncVersion {
+        if self.is_version_1 { SyncVersion::One } else { SyncVersion::Two }
+    }
+
+    /// The subpasses that a subpass dependency connects.
+    pub(crate) fn subpasses(&self) -> Option<(Option<u32>, Option<u32>)> {
+        let src = match self.first_scope_origin {
+            FirstScopeOrigin::Subpass(subpass) => Some(subpass),
+            _ => None,
+        };
+        (self.kind == SyncOperationKind::SubpassDependency).then_some((src, self.second_subpass))
+    }
 }
 
 /// The half of a queue family ownership transfer on one queue. The release has a first scope, and

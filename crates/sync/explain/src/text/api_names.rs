@@ -16,19 +16,6 @@ pub fn access_names(mask: u64) -> String {
 const TOP: u64 = PipelineStageFlags2::TOP_OF_PIPE.0;
 const BOTTOM: u64 = PipelineStageFlags2::BOTTOM_OF_PIPE.0;
 
-/// The names of the stages in a mask, one element each. The list is empty if the mask is zero.
-pub(crate) fn stage_list(mask: u64) -> Vec<String> {
-    name_list(mask, stage_names)
-}
-
-pub(crate) fn access_list(mask: u64) -> Vec<String> {
-    name_list(mask, access_names)
-}
-
-fn name_list(mask: u64, names: fn(u64) -> String) -> Vec<String> {
-    if mask == 0 { Vec::new() } else { names(mask).split('|').map(str::to_owned).collect() }
-}
-
 /// The stages of a destination mask. The bottom of the pipe executes nothing, and the top of the
 /// pipe stands for all commands (`synchronization-pipeline-stages`).
 pub(crate) fn second_scope_stages(mask: u64) -> u64 {
@@ -151,13 +138,6 @@ mod tests {
         assert_eq!(stage_names(mask), "VK_PIPELINE_STAGE_2_VERTEX_SHADER_BIT|VK_PIPELINE_STAGE_2_COPY_BIT");
         assert_eq!(access_names(AccessFlags2::TRANSFER_WRITE.0), "VK_ACCESS_2_TRANSFER_WRITE_BIT");
         assert_eq!(access_names(1 << 63), "0x8000000000000000");
-    }
-
-    #[test]
-    fn a_list_of_names_has_one_element_for_each_bit() {
-        let mask = PipelineStageFlags2::COPY.0 | PipelineStageFlags2::RAY_TRACING_SHADER_KHR.0;
-        assert_eq!(stage_list(mask).len(), 2);
-        assert!(access_list(0).is_empty());
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use lavascope_abi::{Command, ObjectId};
 use lavascope_diag::{Diagnostic, DiagnosticIdentity, DiagnosticSite, FrameRange, Severity};
 use lavascope_engine::EventRaceKind;
-use lavascope_sync_ir::{HazardKind, Region, ResourceId, UndefinedContentsKind};
+use lavascope_sync_ir::{CommandBufferId, HazardKind, Region, ResourceId, UndefinedContentsKind};
 
 use crate::findings::shared_fixes::SharedFixes;
 
@@ -159,6 +159,15 @@ pub(crate) struct CauseRegistry {
     /// By site, the parts of the resource that its hazards were about, and the place of each text but the first.
     parts: HashMap<usize, Vec<KnownPart>>,
     pub(crate) variants: Vec<Diagnostic>,
+    /// Causes that were found before the command after the access was recorded.
+    without_next: Vec<AwaitedNeighbor>,
+}
+
+/// The end of a recording fills in the command after the access of a cause.
+struct AwaitedNeighbor {
+    device: ObjectId,
+    buffer: CommandBufferId,
+    cause: usize,
 }
 
 /// A part of a resource, and its text if it is not the first.
@@ -233,6 +242,43 @@ impl CutExplanations {
 const VARIANTS_MAX: usize = 8;
 
 impl CauseRegistry {
+    /// Causes from `first` on were found in a recording that goes on.
+    pub(crate) fn await_neighbors(&mut self, device: ObjectId, buffer: CommandBufferId, first: usize) {
+        for cause in first..self.diagnostics.len() {
+            let access = self.diagnostics[cause].locations.first();
+            // A secondary command buffer is complete.
+            let is_own = access.is_some_and(|it| it.path.len() == 1);
+            if is_own && access.and_then(|it| it.neighbors.as_ref()).is_some_and(|it| it.after.is_none()) {
+                self.without_next.push(AwaitedNeighbor { device, buffer, cause });
+            }
+        }
+    }
+
+    /// A recording has ended. `function_at` knows its functions.
+    pub(crate) fn complete_neighbors(
+        &mut self,
+        (device, buffer): (ObjectId, CommandBufferId),
+        function_at: impl Fn(usize) -> Option<String>,
+    ) {
+        let CauseRegistry { without_next, diagnostics, firsts, .. } = self;
+        without_next.retain(|awaited| {
+            if (awaited.device, awaited.buffer) != (device, buffer) {
+                return true;
+            }
+            let access = diagnostics[awaited.cause].locations.first_mut();
+            if let Some(neighbors) = access.and_then(|it| it.neighbors.as_mut()) {
+                let recorded = firsts[awaited.cause].at.as_ref().and_then(|it| it.recorded.as_ref());
+                neighbors.after = recorded.and_then(|it| function_at(it.functions.len()));
+            }
+            false
+        });
+    }
+
+    /// Whether an ended recording may have commands that are not known yet.
+    pub(crate) fn awaits_neighbors(&self) -> bool {
+        !self.without_next.is_empty()
+    }
+
     /// The device has presented something: from now on, diagnostics have frames.
     pub(crate) fn count_presentation(&mut self) {
         if !std::mem::replace(&mut self.has_presented, true) {

@@ -9,9 +9,9 @@ use lavascope_diag::{
 };
 use lavascope_engine::{EventRace, check};
 use lavascope_explain::{
-    Explainer, HazardCertainty, HazardDetail, Proposal, describe_hazard, diagnose_faults, fault_code, fault_severity,
-    hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes, race_code, race_texts, race_title,
-    region_text, set_fixes,
+    Explainer, HazardCertainty, HazardDetail, Proposal, SyncVersion, SyncVersions, describe_hazard, diagnose_faults,
+    fault_code, fault_severity, hazard_certainty_between, host_accesses, is_beside_render_area, prior_writes,
+    race_code, race_texts, race_title, region_text, set_fixes,
 };
 use lavascope_record::ObjectNames;
 use lavascope_state::CallSource;
@@ -276,7 +276,7 @@ impl DiagnosticBuilder<'_> {
         let commands = slice.commands();
         effort.commands += commands;
         let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
-        let (explainer, names) = (Explainer::new(&slice.program), self.names(&slice));
+        let (explainer, names) = (self.explainer(&slice), self.names(&slice));
         let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
         let mut made = describe_hazard(&explainer, wanted, &own, &names, HazardDetail::Operations);
         let proposal = self.propose(&explainer, (commands, || check(&slice.program)), wanted, effort);
@@ -322,7 +322,7 @@ impl DiagnosticBuilder<'_> {
         let steps = [step_of(&hazard.prior), step_of(&hazard.at)];
         let slice = self.slice_of_steps(&steps, hazard.resource)?;
         let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard(it)).collect();
-        let explainer = Explainer::new(&slice.program);
+        let explainer = self.explainer(&slice);
         let wanted = own.first().filter(|it| explainer.explain(it).is_some())?;
         Some(describe_hazard(&explainer, wanted, &own, &self.names(&slice), HazardDetail::Accesses))
     }
@@ -331,7 +331,7 @@ impl DiagnosticBuilder<'_> {
     fn without_prior(&self, hazard: &Hazard, same: &[&Hazard]) -> Diagnostic {
         let made = self.slice_of_steps(&[step_of(&hazard.at)], hazard.resource).and_then(|slice| {
             let own: Vec<Hazard> = same.iter().filter_map(|it| slice.slice_hazard_without_prior(it)).collect();
-            let explainer = Explainer::new(&slice.program);
+            let explainer = self.explainer(&slice);
             Some(describe_hazard(&explainer, own.first()?, &own, &self.names(&slice), HazardDetail::LaterAccess))
         });
         let mut made = made.unwrap_or_else(|| self.unexplained(hazard, same));
@@ -362,6 +362,18 @@ impl DiagnosticBuilder<'_> {
             properties: vec![Property { key: "hazard_type", value: kind }],
             ..Diagnostic::new(format!("SYNC-HAZARD-{}", hazard.kind.name()), Severity::Error, message)
         }
+    }
+
+    /// Fixes have the versions of commands that the application uses.
+    pub(crate) fn explainer<'s>(&self, slice: &'s ProgramSlice<'s>) -> Explainer<'s> {
+        let commands = self.device.versions.commands();
+        let version = |kept: &&HistoryStep| match kept.source.command {
+            Command::QueueSubmit2 => SyncVersion::Two,
+            _ if kept.is_recording() => commands,
+            _ => SyncVersion::One,
+        };
+        let submits = slice.steps.iter().map(version).collect();
+        Explainer::new(&slice.program).with_versions(SyncVersions { commands, submits })
     }
 
     pub(crate) fn names<'s>(&'s self, slice: &'s ProgramSlice<'s>) -> SliceNames<'s> {

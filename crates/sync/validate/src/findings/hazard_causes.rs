@@ -115,7 +115,7 @@ impl DiagnosticBuilder<'_> {
             return;
         }
         let shared = self.shared_slice(hazard, &mut causes.effort, last);
-        let explainer = shared.as_ref().map(|it| Explainer::new(&it.slice.program));
+        let explainer = shared.as_ref().map(|it| self.explainer(&it.slice));
         if let (Some(shared), Some(explainer)) = (&shared, &explainer) {
             let own: Vec<Hazard> = same.iter().filter_map(|it| shared.slice.slice_hazard(it)).collect();
             if let Some(slice_hazard) = own.first().filter(|it| explainer.explain(it).is_some()) {

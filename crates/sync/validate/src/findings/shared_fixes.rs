@@ -108,7 +108,9 @@ impl SharedFixes {
     }
 
     fn of_kind(&self, scope: FixScope, kind: HazardKind) -> impl Iterator<Item = &SharedFix> {
-        self.all.iter().rev().filter(move |it| it.scope == scope && it.kind == kind)
+        let is_of_kind =
+            move |it: &SharedFix| it.kind == kind || it.fix.as_ref().is_some_and(ProgramFix::declares_dependency);
+        self.all.iter().rev().filter(move |it| it.scope == scope && is_of_kind(it))
     }
 
     /// A fix that is known to remove a hazard.

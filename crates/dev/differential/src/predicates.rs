@@ -5,8 +5,8 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Area, AttachmentKind, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId, ResourceKind, SetEvent,
-    Subpass, WaitEvents,
+    Area, AttachmentKind, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId,
+    ResourceKind, SetEvent, Subpass, WaitEvents,
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
@@ -121,7 +121,8 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
     // Both may report another earlier command as well.
-    let is_reported = |it: &ReportedHazard| disagreement.ours.iter().any(|own| own.prior == it.prior && own.code == it.code);
+    let is_reported =
+        |it: &ReportedHazard| disagreement.ours.iter().any(|own| own.prior == it.prior && own.code == it.code);
     disagreement.kind != DisagreementKind::OnlyOurs
         && disagreement.peer.iter().all(|it| is_reported(it) || is_ordered(it))
 }

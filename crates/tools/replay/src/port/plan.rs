@@ -397,18 +397,18 @@ fn external_file(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>
 fn bind(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> Result<(), ReplayError> {
     pretend(performer, recorded_call)?;
     let device = performer.device(recorded_call)?;
-    let all: Vec<(u64, u64, u64)> = match Call::of(recorded_call.enter).filter(|_| device.is_other_device && !recorded_call.has_failed())
-    {
-        Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
-        Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
-        Some(Call::BindBufferMemory2(params)) => {
-            params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
-        }
-        Some(Call::BindImageMemory2(params)) => {
-            params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
-        }
-        _ => Vec::new(),
-    };
+    let all: Vec<(u64, u64, u64)> =
+        match Call::of(recorded_call.enter).filter(|_| device.is_other_device && !recorded_call.has_failed()) {
+            Some(Call::BindBufferMemory(params)) => vec![(params.buffer.0, params.memory.0, params.memory_offset)],
+            Some(Call::BindImageMemory(params)) => vec![(params.image.0, params.memory.0, params.memory_offset)],
+            Some(Call::BindBufferMemory2(params)) => {
+                params.p_bind_infos().iter().map(|it| (it.buffer.0, it.memory.0, it.memory_offset)).collect()
+            }
+            Some(Call::BindImageMemory2(params)) => {
+                params.p_bind_infos().iter().map(|it| (it.image.0, it.memory.0, it.memory_offset)).collect()
+            }
+            _ => Vec::new(),
+        };
     for (resource, memory, offset) in all {
         let (Some(id), Some(memory)) = (ObjectId::from_raw(resource), ObjectId::from_raw(memory)) else { continue };
         let known = performer.with_plan(|it| (it.created.contains(&id), it.memories.get(&memory).copied()));

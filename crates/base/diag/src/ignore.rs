@@ -1,14 +1,15 @@
 //! Which diagnostics somebody does not want to hear of.
 //!
 //! A rule is `code=REGEX`, `label=REGEX` or `object=REGEX`. It fits a diagnostic whose code, the path of whose debug
-//! labels (of either access) or one of whose objects fits the expression, which may match anywhere in the text. An
-//! object without a name goes by what it is like, `VkBuffer, 1024 bytes`.
+//! labels (of either access) or one of whose objects fits the expression, which may match anywhere in the text. The short
+//! form of a code, `RAW`, has to match as a whole. An object without a name goes by what it is like, `VkBuffer, 1024
+//! bytes`.
 
 use std::fmt;
 
 use regex::Regex;
 
-use crate::Diagnostic;
+use crate::{Diagnostic, short_code};
 
 /// One rule.
 #[derive(Clone, Debug)]
@@ -79,10 +80,15 @@ impl IgnoreRule {
     /// by [`object_text`].
     pub fn matches_texts(&self, code: &str, labels: &[String], objects: &[String]) -> bool {
         match self.target {
-            IgnoreTarget::Code => self.regex.is_match(code),
+            IgnoreTarget::Code => self.regex.is_match(code) || short_code(code).is_some_and(|it| self.matches_whole(it)),
             IgnoreTarget::Label => labels.iter().any(|it| self.regex.is_match(it)),
             IgnoreTarget::Object => objects.iter().any(|it| self.regex.is_match(it)),
         }
+    }
+
+    /// `code=WAR` is not meant for another short form that has these letters, too.
+    fn matches_whole(&self, text: &str) -> bool {
+        self.regex.find(text).is_some_and(|it| it.len() == text.len())
     }
 }
 
@@ -119,11 +125,11 @@ mod tests {
     #[test]
     fn rules_fit_what_they_are_about() {
         let fits = |rule: &str| IgnoreRule::parse(rule).expect(rule).matches(&diagnostic());
-        for rule in ["code=READ-AFTER", "code=^SYNC-", "label=^Frame::", "label=Shadows$", "object=^VkBuffer, 1024"] {
+        for rule in ["code=READ-AFTER", "code=^SYNC-", "code=RAW", "code=^RA.$", "label=^Frame::", "label=Shadows$", "object=^VkBuffer, 1024"] {
             assert!(fits(rule), "{rule}");
         }
         assert!(fits("object=graph") && fits("object=(?i)GRAPHICS"));
-        for rule in ["code=READ-AFTER$", "label=^Shadows", "label=graphics", "object=Shadows", "object=VkQueue"] {
+        for rule in ["code=READ-AFTER$", "code=RA", "code=WAR", "label=^Shadows", "label=graphics", "object=Shadows", "object=VkQueue"] {
             assert!(!fits(rule), "{rule}");
         }
     }

@@ -14,6 +14,7 @@ mod first_access;
 mod group;
 mod identity;
 mod ignore;
+mod short_codes;
 mod text;
 
 pub use diagnostic::{
@@ -24,4 +25,5 @@ pub use first_access::FirstAccessKey;
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::{IgnoreRule, object_text};
+pub use short_codes::short_code;
 pub use text::{ordinal_word, render_text, short_names};

@@ -1,8 +1,9 @@
 //! What `run` says at its end about what was checked.
 
-use lavascope_findings::{Coverage, FindingSeverity, FindingsReport};
+use lavascope_findings::{Coverage, FindingSeverity, FindingsReport, wrapped_line};
 
 use crate::report::Process;
+use crate::text::terminal::Terminal;
 
 /// What the processes of a report did together.
 pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
@@ -24,7 +25,8 @@ pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
     };
     let unchecked = Some(coverage.unchecked_text()).filter(|it| !it.is_empty());
     let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
-    Some(format!("lavascope: {}{verdict}{unchecked}\n", coverage.counts_text()))
+    let line = format!("lavascope: {}{verdict}{unchecked}", coverage.counts_text());
+    Some(wrapped_line(&line, Terminal::stderr().width))
 }
 
 /// The same for commands that check only if they are asked to: none if nothing was checked.
@@ -45,5 +47,6 @@ pub(crate) fn shortfall_line(report: &FindingsReport, wanted: f64) -> Option<Str
     let shortfall = coverage.shortfall(wanted)?;
     // Never rounded up to what is wanted.
     let percent = (shortfall.percent * 100.0).floor() / 100.0;
-    Some(format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}\n", shortfall.why))
+    let line = format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}", shortfall.why);
+    Some(wrapped_line(&line, Terminal::stderr().width))
 }

@@ -653,8 +653,9 @@ impl DeviceChecks {
         // Suggestions are for the report. Messages have the form that readers of the Khronos layer know.
         let message = Diagnostic { fixes: Vec::new(), ..diagnostic.clone() };
         let rendered = rendered_finding::RenderedFinding::new(&message, &self.messages, ALL_FINDINGS);
-        if let Some(rule) = &rendered.ignored_by {
-            report_file::ignored_fault(rule, complete(rendered.finding(diagnostic, 1)).occurrences);
+        if !rendered.ignored_by.is_empty() {
+            let count = complete(rendered.finding(diagnostic, 1)).occurrences;
+            report_file::ignored_fault(&rendered.ignored_by, count);
             return None;
         }
         if !report_file::finding(&complete(rendered.finding(diagnostic, 1))) {

@@ -8,6 +8,7 @@ pub(crate) mod expected_pictures;
 pub(crate) mod output;
 pub(crate) mod worker;
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,8 +21,9 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
+use crate::report::baseline::{BaselineArguments, BaselineFile, HidingRules};
 use crate::report::coverage;
-use crate::report::output::{ReportArguments, TextStream};
+use crate::report::output::{ReportArguments, ReportOutputs, TextStream};
 use crate::report::{LayerReport, ReportFolder};
 use crate::text;
 
@@ -108,6 +110,9 @@ pub(crate) struct ReplayArguments {
     #[command(flatten)]
     #[serde(skip)]
     report: ReportArguments,
+    #[command(flatten)]
+    #[serde(skip)]
+    known: BaselineArguments,
     /// Record what is performed into a file
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
@@ -202,57 +207,16 @@ pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
 }
 
 pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
-    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
-    // The child process gets the same arguments. It replays, and this process waits for its result.
-    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
-    // For mimalloc: a replay allocates little memory, so pages of 2 MiB and the tables of a large
-    // arena would be mostly unused.
-    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
-    // For malloc: a large allocation of the loader gets its own mapping, which is released when the
-    // loader frees it.
-    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
-    if arguments.null {
-        command.envs(null_driver::variables()?);
-    }
-    let outputs = arguments.report.open(None, TextStream::Stderr)?;
-    ensure!(arguments.validate.is_some() || !outputs.has_requests(), "--format needs --validate");
+    let mut command = worker_command(arguments)?;
+    let report = ValidationReport::new(arguments)?;
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
         command.envs(layer_manifest::variables(LayerName::Replay)?).env("LAVASCOPE_REPORT", folder.path());
-    }
-    if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
-        command.env("LAVASCOPE_GPU", "1");
-    }
-    if has_layer {
-        let is_wanted = matches!(arguments.validate, Some(Validation::Sync | Validation::All));
-        command.env("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }).env("LAVASCOPE_SYNC_MODE", "async");
-    }
-    if let Some(path) = &arguments.recapture {
-        let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
-        command.env("LAVASCOPE_CAPTURE", path);
-        if !arguments.window {
-            // A recapture contains the frames even if the driver has no headless surfaces, because
-            // the layer provides them.
-            command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
-        }
+        command.envs(arguments.layer_variables()?);
     }
     let end = child_program::run(&mut command)?;
-    let mut has_findings = false;
-    if has_layer {
-        let mut report = LayerReport::read(folder.path())?;
-        if report.processes.is_empty() {
-            text::emit_stderr(
-                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
-            );
-        }
-        let file = arguments.file.display().to_string();
-        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
-        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
-        outputs.write(&mut document)?;
-        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
-        has_findings = arguments.validate.is_some() && !document.findings.is_empty();
-    }
+    let has_findings = has_layer && report.write(arguments, &mut LayerReport::read(folder.path())?)?;
     Ok(match end {
         ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,
         ProgramEnd::Exit(0) => CommandOutcome::Success,
@@ -263,6 +227,91 @@ pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome>
             CommandOutcome::Failed
         }
     })
+}
+
+/// The child process, which replays. This process waits for its result.
+fn worker_command(arguments: &ReplayArguments) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
+    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
+    // For mimalloc: a replay allocates little memory, so pages of 2 MiB and the tables of a large
+    // arena would be mostly unused.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
+    // For malloc: a large allocation of the loader gets its own mapping, which is released when the
+    // loader frees it.
+    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
+    if arguments.null {
+        command.envs(null_driver::variables()?);
+    }
+    Ok(command)
+}
+
+impl ReplayArguments {
+    /// What the options say, for the layer.
+    fn layer_variables(&self) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+        let mut variables: Vec<(&str, OsString)> = Vec::new();
+        if matches!(self.validate, Some(Validation::Gpu | Validation::All)) {
+            variables.push(("LAVASCOPE_GPU", "1".into()));
+        }
+        let is_wanted = matches!(self.validate, Some(Validation::Sync | Validation::All));
+        variables.push(("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }.into()));
+        variables.push(("LAVASCOPE_SYNC_MODE", "async".into()));
+        variables.extend(self.known.rules_for_layer()?.map(|it| ("LAVASCOPE_IGNORE", it.into())));
+        if let Some(path) = &self.recapture {
+            let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
+            variables.push(("LAVASCOPE_CAPTURE", path.into()));
+            if !self.window {
+                // A recapture contains the frames even if the driver has no headless surfaces, because
+                // the layer provides them.
+                variables.push(("LAVASCOPE_UNSEEN_SURFACES", "1".into()));
+            }
+        }
+        Ok(variables)
+    }
+}
+
+/// What is done with the findings of `--validate`. The options are checked before the replay begins.
+struct ValidationReport {
+    outputs: ReportOutputs,
+    baseline: Option<BaselineFile>,
+    rules: HidingRules,
+}
+
+impl ValidationReport {
+    fn new(arguments: &ReplayArguments) -> anyhow::Result<ValidationReport> {
+        let outputs = arguments.report.open(None, TextStream::Stderr)?;
+        let has_validation = arguments.validate.is_some();
+        ensure!(has_validation || !outputs.has_requests(), "--format needs --validate");
+        ensure!(has_validation || !arguments.known.is_used(), "--baseline and --ignore need --validate");
+        Ok(ValidationReport { outputs, baseline: arguments.known.baseline()?, rules: arguments.known.rules()? })
+    }
+
+    /// Writes what the layer found. Returns whether there are findings that are not known.
+    fn write(self, arguments: &ReplayArguments, report: &mut LayerReport) -> anyhow::Result<bool> {
+        let is_complete = !report.processes.is_empty() && report.processes.iter().all(|it| it.bugs.is_empty());
+        if report.processes.is_empty() {
+            text::emit_stderr(
+                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
+            );
+        }
+        let file = arguments.file.display().to_string();
+        if let Some(coverage) = report.coverage.as_mut() {
+            let why = if arguments.validate == Some(Validation::Gpu) { "--validate gpu" } else { "no --validate" };
+            coverage.replace_reason("sync", why);
+        }
+        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
+        let hidden = self.rules.apply([&mut document.findings]).with_those_of_layer(report);
+        if let Some(baseline) = &self.baseline {
+            baseline.compare(&mut document, is_complete);
+        }
+        hidden.report(&mut document, is_complete);
+        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
+        self.outputs.write(&mut document)?;
+        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
+        if let Some(baseline) = self.baseline.filter(|_| is_complete) {
+            baseline.update(&document.findings)?;
+        }
+        Ok(arguments.validate.is_some() && document.findings.iter().any(|it| !it.is_known))
+    }
 }
 
 #[cfg(test)]

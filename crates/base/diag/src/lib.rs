@@ -21,7 +21,7 @@ pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
     DiagnosticOperation, DiagnosticSite, Fix, FixChange, FixEdit, FrameRange, Property, Severity, TITLE_MAX, shortened,
 };
-pub use first_access::FirstAccessKey;
+pub use first_access::{FirstAccessKey, RecordedAccess};
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::{IgnoreRule, object_text};

@@ -217,7 +217,8 @@ mod tests {
 
     #[test]
     fn texts_are_cut_at_words_and_paths_at_folders() {
-        for (columns, cut) in [(20, "one, two three"), (13, "one, two …"), (8, "one …"), (5, "one …"), (3, "on…")] {
+        for (columns, cut) in [(20, "one, two three"), (13, "one, two …"), (8, "one …"), (5, "one …"), (3, "on…")]
+        {
             assert_eq!(cut_words("one, two three", columns), cut);
         }
         for (columns, cut) in [(20, "a/bc/def/g.rs:5  f()"), (19, "…/def/g.rs:5  f()"), (3, "…/g.rs:5  f()")] {

@@ -36,7 +36,8 @@ fn with_long_names(mut finding: Finding) -> Finding {
     finding.notes.push("a note that takes more than one line of a terminal, as long notes of semaphores do".to_owned());
     let sources = finding.stacks_mut().flat_map(|it| &mut it.frames).filter_map(|it| it.source.as_mut());
     for source in sources {
-        source.file = format!("projects/of/a/studio/with/many/teams/engine/source/renderer/backends/vulkan/{}", source.file);
+        source.file =
+            format!("projects/of/a/studio/with/many/teams/engine/source/renderer/backends/vulkan/{}", source.file);
         source.function = source.function.as_ref().map(|it| format!("{it}_of_the_particle_system_with_a_long_name"));
     }
     finding
@@ -44,7 +45,8 @@ fn with_long_names(mut finding: Finding) -> Finding {
 
 /// As from an engine that calls everything by wrappers: many callers, and a fix at three places.
 fn with_many_changes(mut finding: Finding) -> Finding {
-    let edit = |field: &str| FixEdit { field: field.to_owned(), before: Some("NONE".to_owned()), after: "ALL".to_owned() };
+    let edit =
+        |field: &str| FixEdit { field: field.to_owned(), before: Some("NONE".to_owned()), after: "ALL".to_owned() };
     let change = finding.fixes[0].changes[0].clone();
     let edits: Vec<FixEdit> = ["srcStageMask", "srcAccessMask", "dstStageMask", "dstAccessMask"].map(edit).into();
     finding.fixes[0].changes = vec![FixChange { edits, ..change }; 3];

@@ -246,7 +246,12 @@ pub(super) fn render_places(
             file = Some(&source.file);
         }
         let is_repeated = at > 0 && blocks[at - 1].is_on_same_line(block);
-        lines.extend(render_block(block, is_repeated, is_cut, BlockColumns { gutter, code: code_columns, aside_column }));
+        lines.extend(render_block(
+            block,
+            is_repeated,
+            is_cut,
+            BlockColumns { gutter, code: code_columns, aside_column },
+        ));
     }
     lines
 }
@@ -272,18 +277,25 @@ fn render_block(block: &PlaceBlock, is_repeated: bool, is_cut: bool, all: BlockC
     let (code, mark) = window(block, columns);
     let role = if block.is_primary { TextRole::Primary } else { TextRole::Secondary };
     let number = format!(" {:>gutter$} |  ", block.gutter);
-    if is_cut && block.source.is_none() && width(&code) + 2 + width(&block.whole_label()) <= columns {
-        // All of the code is marked, so the line of the mark has nothing to add.
-        let label = format!("  {}", block.whole_label());
+    let empty = format!(" {:gutter$} |  ", "");
+    let sign = if block.is_primary { "^" } else { "-" };
+    if is_cut && block.source.is_none() {
+        // All of the code is marked, so a line with the mark has nothing to add.
         let line = StyledLine::new().with(TextRole::Gutter, &number).with(TextRole::Plain, &code);
-        return vec![line.with(role, &label)];
+        let label = block.whole_label();
+        if width(&code) + 2 + width(&label) <= columns {
+            return vec![line.with(role, &format!("  {label}"))];
+        }
+        let label = format!("{sign} {label}");
+        let rows =
+            if block.aside.is_empty() { wrap(&label, columns, columns) } else { vec![cut_words(&label, columns)] };
+        let label = rows.iter().map(|it| StyledLine::new().with(TextRole::Gutter, &empty).with(role, it));
+        return [line].into_iter().chain(label).collect();
     }
     let mut lines = Vec::new();
     if !is_repeated {
         lines.push(StyledLine::new().with(TextRole::Gutter, &number).with(TextRole::Plain, &code));
     }
-    let empty = format!(" {:gutter$} |  ", "");
-    let sign = if block.is_primary { "^" } else { "-" };
     let marks = format!("{}{}", " ".repeat(mark.start), sign.repeat(mark.len()));
     let begin = |marks: &str| StyledLine::new().with(TextRole::Gutter, &empty).with(role, marks);
     let space = columns.saturating_sub(mark.end + 1);
@@ -295,9 +307,9 @@ fn render_block(block: &PlaceBlock, is_repeated: bool, is_cut: bool, all: BlockC
             .concat();
     }
     let label = block.whole_label();
-    // What stands behind the mark fits, or all of it has a line for itself.
-    let is_beside = |it: &String| width(it) <= space;
-    let label = if is_cut && !is_beside(&label) { cut_words(&label, columns) } else { label };
+    // The end of an access is its stage and access; that of an operation is what it lacks.
+    let is_label_cut = is_cut && !block.aside.is_empty() && width(&label) > space;
+    let label = if is_label_cut { cut_words(&label, columns) } else { label };
     let wide = width(&label);
     let (first, hang) = match () {
         () if wide <= space => (space, 2),

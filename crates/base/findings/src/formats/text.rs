@@ -245,7 +245,10 @@ struct PageBudget {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EditLayout {
     LineByLine,
+    /// Those that only add something stand behind each other.
     Joined,
+    /// Without the old values, which the new ones contain mostly.
+    NewValues,
 }
 
 impl PageBudget {
@@ -261,9 +264,11 @@ impl PageBudget {
     const WITHOUT_CALLERS: PageBudget =
         PageBudget { operations: 1, has_callers: false, notes: 0, ..PageBudget::UNLIMITED };
     const JOINED: PageBudget = PageBudget { edits: EditLayout::Joined, ..PageBudget::WITHOUT_CALLERS };
-    const CUT: PageBudget = PageBudget { has_function: false, is_cut: true, ..PageBudget::JOINED };
+    const NEW_VALUES: PageBudget =
+        PageBudget { has_function: false, edits: EditLayout::NewValues, ..PageBudget::WITHOUT_CALLERS };
+    const CUT: PageBudget = PageBudget { is_cut: true, ..PageBudget::NEW_VALUES };
     /// From the most to the least.
-    const ALL: [PageBudget; 10] = [
+    const ALL: [PageBudget; 12] = [
         PageBudget { operations: 2, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, ..PageBudget::UNLIMITED },
@@ -271,6 +276,8 @@ impl PageBudget {
         PageBudget::WITHOUT_CALLERS,
         PageBudget::JOINED,
         PageBudget { has_function: false, ..PageBudget::JOINED },
+        PageBudget::NEW_VALUES,
+        PageBudget { edits: EditLayout::Joined, ..PageBudget::CUT },
         PageBudget::CUT,
         PageBudget { operations: 0, ..PageBudget::CUT },
         PageBudget { operations: 0, is_fix_cut: true, ..PageBudget::CUT },
@@ -480,13 +487,13 @@ impl FindingPage<'_> {
     }
 
     fn edits(&self, edits: &[FixEdit], layout: EditLayout) -> Vec<StyledLine> {
-        if layout == EditLayout::Joined && edits.iter().all(|it| it.before.is_none()) {
+        if layout != EditLayout::LineByLine && edits.iter().all(|it| it.before.is_none()) {
             let all: Vec<String> = edits.iter().map(added).collect();
             return self.paragraph(TextRole::Added, "     + ", &self.names.show(&all.join(", ")), TextRole::Added, 9);
         }
         let mut lines = Vec::new();
         for edit in edits {
-            if let Some(before) = &edit.before {
+            if let Some(before) = edit.before.as_ref().filter(|_| layout != EditLayout::NewValues) {
                 let text = self.names.show(&assignment(&edit.field, before));
                 lines.extend(self.paragraph(TextRole::Removed, "     - ", &text, TextRole::Removed, 9));
             }

@@ -456,6 +456,9 @@ impl Validation {
             }
             return None;
         }
+        if cause.count == 1 {
+            coverage::note_finding();
+        }
         let is_reported = match cause.count {
             1 => report_file::finding(&cause.first_report(own, diagnostic)),
             _ => report_file::is_open(),
@@ -486,7 +489,7 @@ impl Validation {
     /// Writes to the report how much was checked so far.
     #[cold]
     fn report_coverage(&self) {
-        if !report_file::is_open() {
+        if !coverage::is_wanted() {
             return;
         }
         let mut unsupported: Vec<UncheckedCount> = Vec::new();

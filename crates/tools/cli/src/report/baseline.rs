@@ -155,7 +155,7 @@ impl BaselineFile {
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.iter().filter(|it| **it == b'\n').count() + 1;
-            anyhow!("{shown}:{line}: this is no text in UTF-8")
+            anyhow!("{shown}:{line}: not UTF-8 text")
         })?;
         let is_empty = is_missing || is_updated && is_old_baseline(&text);
         let baseline = if is_empty { Ok(Baseline::default()) } else { Baseline::parse(&text) };
@@ -182,7 +182,7 @@ impl BaselineFile {
         }
         for entry in self.baseline.expired_in(&report.findings, self.today).iter().filter(|_| !self.is_updated) {
             let until = entry.until.as_deref().unwrap_or_default();
-            notice(FindingSeverity::Info, format!("{shown}: counts again since {until}: {}", entry_text(entry)));
+            notice(FindingSeverity::Info, format!("{shown}: known until {until}, counts again: {}", entry_text(entry)));
         }
         if self.is_updated {
             return;

@@ -245,7 +245,8 @@ mod tests {
     fn stack(frames: &[(&str, &str, u32)]) -> Stack {
         let frame = |(function, file, line): &(&str, &str, u32)| {
             let function = Some((*function).to_owned());
-            let source = SourceLocation { file: (*file).to_owned(), line: *line, function, ..SourceLocation::default() };
+            let source =
+                SourceLocation { file: (*file).to_owned(), line: *line, function, ..SourceLocation::default() };
             StackFrame { symbol: source.function.clone(), source: Some(source), ..StackFrame::default() }
         };
         Stack { frames: frames.iter().map(frame).collect() }
@@ -269,11 +270,15 @@ mod tests {
 
     #[test]
     fn accesses_of_one_line_are_shown_where_their_callers_differ() {
-        let shared = |one: &[(&str, &str, u32)], other: &[(&str, &str, u32)]| shared_callees(&stack(one), &stack(other));
+        let shared =
+            |one: &[(&str, &str, u32)], other: &[(&str, &str, u32)]| shared_callees(&stack(one), &stack(other));
         let (draw, mesh) = (("draw", "mesh.c", 9), ("mesh", "mesh.c", 20));
         assert_eq!(shared(&[draw, mesh, ("main", "main.c", 1)], &[draw, mesh, ("main", "main.c", 2)]), Some(2));
         assert_eq!(shared(&[draw, mesh], &[draw, ("mesh", "mesh.c", 30)]), Some(1));
-        assert_eq!((shared(&[draw, mesh], &[draw, mesh]), shared(&[draw], &[mesh]), shared(&[], &[])), (None, None, None));
+        assert_eq!(
+            (shared(&[draw, mesh], &[draw, mesh]), shared(&[draw], &[mesh]), shared(&[], &[])),
+            (None, None, None)
+        );
     }
 
     #[test]

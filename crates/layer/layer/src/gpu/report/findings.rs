@@ -26,6 +26,7 @@ use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::buffer_addresses::BufferAddressLookup;
 use crate::gpu::{ChecksState, DeviceChecks};
+use crate::report::coverage;
 use crate::report::messages::MessageObject;
 use crate::report::rendered_finding;
 use crate::report::report_file;
@@ -658,6 +659,7 @@ impl DeviceChecks {
             report_file::ignored_fault(&rendered.ignored_by, count);
             return None;
         }
+        coverage::note_finding();
         if !report_file::finding(&complete(rendered.finding(diagnostic, 1))) {
             self.messages.log_now(&rendered.message());
         }

@@ -220,5 +220,6 @@ fn not_utf8_error(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     let before = &bytes[..valid];
     let line = before.iter().filter(|it| **it == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
-    anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
+    let shown = file.display();
+    anyhow!("{shown} is neither a trace nor a scenario: line {line}, column {column} is not UTF-8 text")
 }

@@ -50,29 +50,29 @@ pub(crate) struct ReplayArguments {
     /// On the null driver, which needs no GPU, accepts everything and draws nothing
     #[arg(long)]
     null: bool,
-    /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
+    /// Report what a replay would do, and do not replay: the device, what it lacks, and the unsupported calls
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Perform what can be performed here: calls that cannot be made are left out
+    /// Skip calls that this machine does not support
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed
+    /// Only these frames, counted from 0: A..B without B, or one; of earlier calls, only those that they need
     #[arg(long, value_name = "A..B", value_parser = super::print::range, conflicts_with = "submits")]
     pub(crate) frames: Option<Range<u64>>,
     /// Only these submissions, counted from 0, for programs without frames
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) submits: Option<Range<u64>>,
-    /// `max`: as fast as it can be; `original`: nothing comes earlier than it did in the program
+    /// `max`: as fast as possible; `original`: no call earlier than in the program
     #[arg(long, value_name = "SPEED", default_value = "max", hide_possible_values = true)]
     pub(crate) speed: Speed,
-    /// Wait before a call until Enter is pressed, for one who wants to look with a debugger: its number, and before it
-    /// the thread and a colon where it is not the first
+    /// Wait for Enter before a call, so that a debugger can be attached: the number of the call; for another thread than
+    /// the first, its number and a colon before it
     #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
     pub(crate) pause_at: Option<PausePoint>,
     /// Show the frames in a window on the Wayland or X display of the environment
     #[arg(long)]
     pub(crate) window: bool,
-    /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
+    /// 1: one thread makes all calls, in the same order each time; by default, as many threads as the program used
     #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
     pub(crate) threads: Option<u32>,
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
@@ -113,20 +113,20 @@ pub(crate) struct ReplayArguments {
     #[command(flatten)]
     #[serde(skip)]
     known: BaselineArguments,
-    /// Record what is performed into a file
+    /// Capture the replay into a file
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
     pub(crate) recapture: Option<PathBuf>,
-    /// Perform it so many times, each from the beginning
+    /// Replay this number of times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,
-    /// Perform it again and again, each time from the beginning, until it is interrupted or so many times
+    /// Replay again and again, each time from the beginning, until interrupted or this number of times
     #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "repeat")]
     pub(crate) loops: Option<u32>,
-    /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
+    /// Delay threads at random, by this seed: only the order in the trace keeps them in order
     #[arg(long, value_name = "SEED")]
     pub(crate) chaos: Option<u64>,
-    /// How many seconds nothing may happen before the replay is given up
+    /// Stop the replay if nothing happens for this number of seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) patience: u64,
     /// Print JSON
@@ -185,7 +185,7 @@ fn pause(text: &str) -> Result<PausePoint, String> {
 
 fn similarity(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|it| (0.0..=1.0).contains(it));
-    number.ok_or_else(|| format!("`{text}` is no number from 0 to 1"))
+    number.ok_or_else(|| format!("`{text}` is not a number from 0 to 1"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]

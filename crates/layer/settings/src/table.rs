@@ -363,7 +363,7 @@ settings! {
     }
     unseen_surfaces: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Offer surfaces without a window (VK_EXT_headless_surface) in place of the driver's: their swapchains are plain images, and only a capture shows what is presented. `lavascope replay --recapture` sets it.",
+        help: "Offer surfaces without a window (VK_EXT_headless_surface) in place of the driver's: their swapchains are plain images, and only a capture shows what is presented; `lavascope replay --recapture` sets it.",
         aliases: [],
     }
     capture_flush_ms: u64 {
@@ -436,7 +436,7 @@ settings! {
     }
     debug_action: Vec<DebugAction> {
         kind: SettingKind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
-        help: "What happens to a message: by default, callbacks receive it, and without callbacks it is logged. A break stops a debugger.",
+        help: "What happens to a message: by default, callbacks receive it, and without callbacks it is logged; a break stops a debugger.",
         aliases: [Key("debug_action")],
     }
     summary: bool {

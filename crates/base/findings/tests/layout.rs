@@ -56,9 +56,9 @@ fn with_many_changes(mut finding: Finding) -> Finding {
 #[test]
 fn a_finding_takes_fifteen_lines_whatever_its_names_are() {
     let with_sources = examples::report().findings;
-    let without_sources = with_sources.iter().cloned().map(|mut it| {
-        it.stacks_mut().for_each(|stack| stack.frames.clear());
-        it
+    let without_sources = with_sources.iter().cloned().map(|mut finding| {
+        finding.stacks_mut().for_each(|stack| stack.frames.clear());
+        finding
     });
     let without_sources: Vec<Finding> = without_sources.collect();
     for finding in with_sources.into_iter().chain(without_sources).filter(|it| !it.is_known) {

@@ -61,7 +61,7 @@ impl BaselineArguments {
             ..self.rules()?
         };
         let notice = |it: &Problem| ReportNotice::new(FindingSeverity::Error, format!("{}: {}", it.source, it.text()));
-        let is_about_rules = |it: &&Problem| match &it.source {
+        let is_about_rules = |problem: &&Problem| match &problem.source {
             SettingSource::Variable(name) => ["_IGNORE", "_MESSAGE_ID_FILTER"].iter().any(|end| name.ends_with(end)),
             _ => false,
         };

@@ -117,7 +117,8 @@ fn one_call_of_a_library_is_shown_by_what_the_library_does() {
     };
     let mut finding = of_one_line();
     let (upload, draw) = (frame("engine_upload"), frame("engine_draw"));
-    let with = |frame: &StackFrame, stack: &Stack| Stack { frames: [&[frame.clone()], &stack.frames[..]].concat() };
+    let with =
+        |frame: &StackFrame, stack: &Stack| Stack { frames: [std::slice::from_ref(frame), &stack.frames].concat() };
     let own = finding.accesses[0].stack.clone();
     finding.accesses[0].stack = with(&draw, &own);
     finding.accesses[1].stack = with(&upload, &own);

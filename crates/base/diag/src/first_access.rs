@@ -1,6 +1,6 @@
 //! The earlier access of a hazard, by what stays the same from run to run: a later run can stop there.
 //!
-//! It has the function, the innermost debug label and the object. What is known of a hazard is also known when the
+//! It has the function, the innermost debug label, the object, and whether it is read or written. What is known of a hazard is also known when the
 //! command is recorded, before anything is wrong with it. A key is short enough to be typed, so other commands may have
 //! the same one; a stop says which command it is.
 
@@ -18,6 +18,17 @@ pub struct FirstAccessKey {
     label: u16,
 }
 
+/// An access as far as it is known when its command is recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedAccess<'a> {
+    pub function: &'a str,
+    /// The innermost debug label.
+    pub label: Option<&'a str>,
+    pub object: &'a DiagnosticObject,
+    /// None if the command may do both: it begins or ends a render pass, or changes a layout.
+    pub is_write: Option<bool>,
+}
+
 /// Executors are among the objects of a diagnostic, and nothing accesses them.
 const EXECUTORS: [&str; 2] = ["VkCommandBuffer", "VkQueue"];
 
@@ -29,24 +40,27 @@ impl FirstAccessKey {
         let is_resource = |it: &&DiagnosticObject| !EXECUTORS.contains(&it.kind);
         let object = diagnostic.objects.iter().rfind(is_resource)?;
         let label = prior.labels.commands.last();
-        Some(FirstAccessKey::new(prior.path.last()?, label.map(String::as_str), object))
+        Some(FirstAccessKey::new(prior.path.last()?, label.map(String::as_str), object, prior.access.is_write))
     }
 
-    fn new(function: &str, label: Option<&str>, object: &DiagnosticObject) -> FirstAccessKey {
+    fn new(function: &str, label: Option<&str>, object: &DiagnosticObject, is_write: bool) -> FirstAccessKey {
         let object = match (&object.name, &object.description) {
             (Some(name), _) => format!("{} {name:?}", object.kind),
             (None, description) => format!("{}, {}", object.kind, description.as_deref().unwrap_or_default()),
         };
-        let access = xxh64(format!("{function}\n{object}").as_bytes(), 0) as u32;
+        let verb = if is_write { "writes" } else { "reads" };
+        let access = xxh64(format!("{function} {verb}\n{object}").as_bytes(), 0) as u32;
         let label = label.map_or(0, |it| (xxh64(it.as_bytes(), 0) as u16).max(1));
         FirstAccessKey { access, label }
     }
 
-    /// Whether an access of this function to this object has the key. A command that has no label of its own may get
-    /// one around its command buffer later.
-    pub fn fits(self, function: &str, label: Option<&str>, object: &DiagnosticObject) -> bool {
-        let other = FirstAccessKey::new(function, label, object);
-        self.access == other.access && (other.label == 0 || other.label == self.label)
+    /// Whether an access has the key. A command that has no label of its own may get one around its command buffer later.
+    pub fn fits(self, recorded: &RecordedAccess<'_>) -> bool {
+        let directions = recorded.is_write.map_or(vec![true, false], |it| vec![it]);
+        directions.into_iter().any(|is_write| {
+            let other = FirstAccessKey::new(recorded.function, recorded.label, recorded.object, is_write);
+            self.access == other.access && (other.label == 0 || other.label == self.label)
+        })
     }
 
     /// None if the text is no key.
@@ -73,7 +87,7 @@ impl fmt::Display for FirstAccessKey {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{DebugLabels, DiagnosticLocation, Severity};
+    use crate::{AccessText, DebugLabels, DiagnosticLocation, Severity};
 
     fn object(id: u64, name: Option<&str>) -> DiagnosticObject {
         let description = Some("1024 bytes".to_owned());
@@ -84,6 +98,7 @@ mod tests {
         let place = |role: &'static str, function: &str| DiagnosticLocation {
             path: vec!["vkCmdExecuteCommands".to_owned(), function.to_owned()],
             labels: DebugLabels { commands: labels.iter().map(|it| (*it).to_owned()).collect(), queue: Vec::new() },
+            access: AccessText { is_write: true, ..AccessText::default() },
             ..DiagnosticLocation::new(role, format!("command {id}"), format!("command {id}"))
         };
         Diagnostic {
@@ -101,13 +116,21 @@ mod tests {
     fn the_access_of_a_later_run_has_the_key() {
         let key = FirstAccessKey::of(&diagnostic(1, &["Frame", "Upload"])).expect("there is a prior access");
         assert_eq!(Some(key), FirstAccessKey::of(&diagnostic(70, &["Frame", "Upload"])), "numbers do not count");
-        let (other, own) = (object(9, None), Some("Upload"));
-        assert!(key.fits("vkCmdCopyBuffer", own, &other) && key.fits("vkCmdCopyBuffer", None, &other));
-        assert!(!key.fits("vkCmdCopyBuffer", Some("Frame"), &other));
-        assert!(!key.fits("vkCmdDraw", own, &other));
-        assert!(!key.fits("vkCmdCopyBuffer", own, &object(9, Some("emitters"))));
+        let own = Some("Upload");
+        let fits = |function, label, name, is_write| {
+            key.fits(&RecordedAccess { function, label, object: &object(9, name), is_write })
+        };
+        let function = "vkCmdCopyBuffer";
+        for is_write in [Some(true), None] {
+            assert!(fits(function, own, None, is_write) && fits(function, None, None, is_write));
+        }
+        assert!(!fits(function, own, None, Some(false)), "the same function reads it");
+        assert!(!fits(function, Some("Frame"), None, None) && !fits("vkCmdDraw", own, None, None));
+        assert!(!fits(function, own, Some("emitters"), None));
         let unlabeled = FirstAccessKey::of(&diagnostic(1, &[])).expect("there is a prior access");
-        assert!(unlabeled.fits("vkCmdCopyBuffer", None, &other) && !unlabeled.fits("vkCmdCopyBuffer", own, &other));
+        let other = object(9, None);
+        let recorded = |label| RecordedAccess { function, label, object: &other, is_write: None };
+        assert!(unlabeled.fits(&recorded(None)) && !unlabeled.fits(&recorded(own)));
     }
 
     #[test]

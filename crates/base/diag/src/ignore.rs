@@ -1,14 +1,15 @@
 //! Which diagnostics somebody does not want to hear of.
 //!
 //! A rule is `code=REGEX`, `label=REGEX` or `object=REGEX`. It fits a diagnostic whose code, the path of whose debug
-//! labels (of either access) or one of whose objects fits the expression, which may match anywhere in the text. An
-//! object without a name goes by what it is like, `VkBuffer, 1024 bytes`.
+//! labels (of either access) or one of whose objects fits the expression, which may match anywhere in the text. The short
+//! form of a code, `RAW`, has to match as a whole. An object without a name goes by what it is like, `VkBuffer, 1024
+//! bytes`.
 
 use std::fmt;
 
 use regex::Regex;
 
-use crate::Diagnostic;
+use crate::{Diagnostic, short_code};
 
 /// One rule.
 #[derive(Clone, Debug)]
@@ -38,16 +39,16 @@ impl IgnoreRule {
             return Err(format!("`{text}` must begin with code=, label= or object="));
         };
         if regex.is_empty() {
-            return Err(format!("`{text}` has no expression, and would fit everything"));
+            return Err(format!("`{text}` has no expression, and would match everything"));
         }
         match regex::RegexBuilder::new(regex).size_limit(SIZE_MAX).build() {
             Ok(regex) => Ok(IgnoreRule { target: what, regex }),
-            Err(regex::Error::CompiledTooBig(_)) => Err(format!("`{text}` is too large an expression")),
+            Err(regex::Error::CompiledTooBig(_)) => Err(format!("`{text}` is too large")),
             // The last line says it, those before show where.
             Err(error) => {
                 let error = error.to_string();
                 let why = error.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                Err(format!("`{text}` is no regular expression: {why}"))
+                Err(format!("`{text}` is not a regular expression: {why}"))
             }
         }
     }
@@ -79,10 +80,17 @@ impl IgnoreRule {
     /// by [`object_text`].
     pub fn matches_texts(&self, code: &str, labels: &[String], objects: &[String]) -> bool {
         match self.target {
-            IgnoreTarget::Code => self.regex.is_match(code),
+            IgnoreTarget::Code => {
+                self.regex.is_match(code) || short_code(code).is_some_and(|it| self.matches_whole(it))
+            }
             IgnoreTarget::Label => labels.iter().any(|it| self.regex.is_match(it)),
             IgnoreTarget::Object => objects.iter().any(|it| self.regex.is_match(it)),
         }
+    }
+
+    /// `code=WAR` is not meant for another short form that has these letters, too.
+    fn matches_whole(&self, text: &str) -> bool {
+        self.regex.find(text).is_some_and(|it| it.len() == text.len())
     }
 }
 
@@ -119,11 +127,27 @@ mod tests {
     #[test]
     fn rules_fit_what_they_are_about() {
         let fits = |rule: &str| IgnoreRule::parse(rule).expect(rule).matches(&diagnostic());
-        for rule in ["code=READ-AFTER", "code=^SYNC-", "label=^Frame::", "label=Shadows$", "object=^VkBuffer, 1024"] {
+        for rule in [
+            "code=READ-AFTER",
+            "code=^SYNC-",
+            "code=RAW",
+            "code=^RA.$",
+            "label=^Frame::",
+            "label=Shadows$",
+            "object=^VkBuffer, 1024",
+        ] {
             assert!(fits(rule), "{rule}");
         }
         assert!(fits("object=graph") && fits("object=(?i)GRAPHICS"));
-        for rule in ["code=READ-AFTER$", "label=^Shadows", "label=graphics", "object=Shadows", "object=VkQueue"] {
+        for rule in [
+            "code=READ-AFTER$",
+            "code=RA",
+            "code=WAR",
+            "label=^Shadows",
+            "label=graphics",
+            "object=Shadows",
+            "object=VkQueue",
+        ] {
             assert!(!fits(rule), "{rule}");
         }
     }
@@ -132,9 +156,9 @@ mod tests {
     fn what_is_no_rule_is_said() {
         let why = |rule: &str| IgnoreRule::parse(rule).expect_err(rule);
         assert_eq!(why("vertices"), "`vertices` must begin with code=, label= or object=");
-        assert_eq!(why("object="), "`object=` has no expression, and would fit everything");
-        assert_eq!(why("object=(a"), "`object=(a` is no regular expression: unclosed group");
-        assert_eq!(why("code=a{1000}{1000}"), "`code=a{1000}{1000}` is too large an expression");
+        assert_eq!(why("object="), "`object=` has no expression, and would match everything");
+        assert_eq!(why("object=(a"), "`object=(a` is not a regular expression: unclosed group");
+        assert_eq!(why("code=a{1000}{1000}"), "`code=a{1000}{1000}` is too large");
     }
 
     #[test]

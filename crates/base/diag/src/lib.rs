@@ -14,14 +14,16 @@ mod first_access;
 mod group;
 mod identity;
 mod ignore;
+mod short_codes;
 mod text;
 
 pub use diagnostic::{
     AccessText, CallStack, Code, CommandNeighbors, DebugLabels, Diagnostic, DiagnosticLocation, DiagnosticObject,
     DiagnosticOperation, DiagnosticSite, Fix, FixChange, FixEdit, FrameRange, Property, Severity, TITLE_MAX, shortened,
 };
-pub use first_access::FirstAccessKey;
+pub use first_access::{FirstAccessKey, RecordedAccess};
 pub use group::group_by_cause;
 pub use identity::DiagnosticIdentity;
 pub use ignore::{IgnoreRule, object_text};
+pub use short_codes::short_code;
 pub use text::{ordinal_word, render_text, short_names};

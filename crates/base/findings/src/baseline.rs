@@ -263,7 +263,7 @@ impl BaselineReader {
             Some(("reason", reason)) => notes.reason = Some(reason.trim().to_owned()),
             Some(("until", date)) => {
                 let parsed = Date::parse(date.trim());
-                notes.until = Some(parsed.ok_or_else(|| format!("`{}` is no date like 2027-01-31", date.trim()))?);
+                notes.until = Some(parsed.ok_or_else(|| format!("`{}` is not a date like 2027-01-31", date.trim()))?);
             }
             _ => return Err(format!("`{content}` is neither `reason: TEXT` nor `until: YYYY-MM-DD`")),
         }
@@ -275,7 +275,7 @@ impl BaselineReader {
         // Codes of what has no rule of its own are words.
         let parts = content.rsplit_once(' ').filter(|it| is_hex(it.1) && !it.0.trim().is_empty());
         let Some((code, fingerprint)) = parts else {
-            return Err(format!("`{content}` is no entry: a code and a fingerprint of 16 digits"));
+            return Err(format!("`{content}` is not an entry: a code and a fingerprint of 16 digits"));
         };
         let key = BaselineKey { code: code.trim().to_owned(), fingerprint: fingerprint.to_ascii_lowercase() };
         if let Some(earlier) = self.lines.insert(key.clone(), number) {
@@ -395,11 +395,11 @@ mod tests {
         assert_eq!(error("\n  reason: x\n"), "line 3: an indented line without an entry above it");
         let note = "line 3: `access: x` is neither `reason: TEXT` nor `until: YYYY-MM-DD`";
         assert_eq!(error("A 0123456789abcdef\n  access: x\n"), note);
-        assert_eq!(error("A 0123456789abcdef\n  until: soon\n"), "line 3: `soon` is no date like 2027-01-31");
-        assert_eq!(error("A\n"), "line 2: `A` is no entry: a code and a fingerprint of 16 digits");
+        assert_eq!(error("A 0123456789abcdef\n  until: soon\n"), "line 3: `soon` is not a date like 2027-01-31");
+        assert_eq!(error("A\n"), "line 2: `A` is not an entry: a code and a fingerprint of 16 digits");
         let twice = "A 0123456789abcdef\n\nA 0123456789ABCDEF\n";
         assert_eq!(error(twice), "line 4: the same finding is in line 2 already");
-        let conflict = "line 2: `<<<<<<< HEAD` is no entry: a code and a fingerprint of 16 digits";
+        let conflict = "line 2: `<<<<<<< HEAD` is not an entry: a code and a fingerprint of 16 digits";
         assert_eq!(error("<<<<<<< HEAD\n"), conflict);
         let whole = |text: &str| Baseline::parse(text).expect_err(text).to_string();
         assert_eq!(whole(""), "line 1: not a baseline: it would begin with `lavascope-baseline 2`");

@@ -26,4 +26,4 @@ pub use model::{
     FixChange, FixEdit, FrameSpan, NeighborCommands, SourceLocation, Stack, StackFrame,
 };
 pub use report::{CodeDescription, FINDINGS_FORMAT, FINDINGS_VERSION, FindingsReport, ReportNotice};
-pub use words::simple_function_name;
+pub use words::{simple_function_name, wrapped_line};

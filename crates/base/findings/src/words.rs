@@ -94,6 +94,12 @@ pub(crate) fn wrap(text: &str, first: usize, others: usize) -> Vec<String> {
     lines
 }
 
+/// A line for a terminal: in several lines where it does not fit, all but the first with an indent.
+pub fn wrapped_line(text: &str, columns: usize) -> String {
+    let rows = wrap(text, columns, columns.saturating_sub(2));
+    rows.join("\n  ") + "\n"
+}
+
 /// As much of a text as fits, with `…` where something is missing.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
@@ -113,8 +119,30 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// As many words of a text as fit, with `…` behind them; a part of the first word if it is too long.
+pub(crate) fn cut_words(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    let ends: Vec<usize> = text.match_indices(' ').map(|it| it.0).collect();
+    let with_sign = |end: &usize| format!("{} …", text[..*end].trim_end_matches([',', ';', ' ']));
+    let fitting = ends.iter().rev().map(with_sign).find(|it| width(it) <= columns);
+    fitting.filter(|it| it.len() > " …".len()).unwrap_or_else(|| cut(text, columns))
+}
+
+/// A text that begins with a path, without as many of the first folders as are too much: `…/faults/several.rs:95`.
+pub(crate) fn cut_path(text: &str, columns: usize) -> String {
+    let mut shown = text.to_owned();
+    let mut rest = text;
+    while width(&shown) > columns {
+        let Some((_, end)) = rest.split_once('/').filter(|it| !it.0.contains([' ', ':'])) else { break };
+        (rest, shown) = (end, format!("…/{end}"));
+    }
+    shown
+}
+
 /// The name of a function without its path, parameters and type parameters: `fill` for `gpu::<impl Gpu>::fill`. The
-/// name of a closure is that of its function.
+/// name of a closure is that of its function; one whose function is not known has its own, `{closure#1}`.
 pub fn simple_function_name(function: &str) -> String {
     let mut depth = 0_usize;
     let mut path = String::new();
@@ -126,8 +154,11 @@ pub fn simple_function_name(function: &str) -> String {
             _ => {}
         }
     }
-    let name = path.rsplit("::").map(str::trim).find(|it| !it.is_empty() && !it.starts_with('{'));
-    name.unwrap_or(function).to_owned()
+    // What C++ writes behind a method, and its names of closures.
+    let part = |it: &'_ str| it.trim().trim_end_matches(" const").to_owned();
+    let is_closure = |it: &String| it.starts_with(['{', '$', '\'']) || it == "operator";
+    let name = path.rsplit("::").map(part).find(|it| !it.is_empty() && !is_closure(it));
+    name.unwrap_or_else(|| function.to_owned())
 }
 
 /// `1 frame`, `20 frames`.
@@ -168,6 +199,10 @@ mod tests {
             ("samples::war_copy::{{closure}}::{closure#1}", "war_copy"),
             ("<app::Renderer as app::Draw>::draw_frame<u32>", "draw_frame"),
             ("(anonymous namespace)::Renderer::draw(VkCommandBuffer_T*, std::vector<int>)", "draw"),
+            ("Renderer::draw(VkCommandBuffer_T*) const", "draw"),
+            ("Renderer::draw(int)::{lambda(int)#1}::operator()(int) const", "draw"),
+            ("Renderer::draw(int)::$_0::operator()(int) const", "draw"),
+            ("{closure#1}", "{closure#1}"),
             ("", ""),
         ] {
             assert_eq!(simple_function_name(function), name, "{function}");
@@ -180,5 +215,18 @@ mod tests {
         assert_eq!(wrap("incomprehensible two", 4, 8), ["", "incomprehensible", "two"]);
         assert_eq!(wrap("", 4, 8), [""]);
         assert_eq!((cut("abcdef", 4), cut("abc", 4)), ("abc…".to_owned(), "abc".to_owned()));
+        assert_eq!(wrapped_line("one two three", 7), "one two\n  three\n");
+    }
+
+    #[test]
+    fn texts_are_cut_at_words_and_paths_at_folders() {
+        for (columns, cut) in [(20, "one, two three"), (13, "one, two …"), (8, "one …"), (5, "one …"), (3, "on…")]
+        {
+            assert_eq!(cut_words("one, two three", columns), cut);
+        }
+        for (columns, cut) in [(20, "a/bc/def/g.rs:5  f()"), (19, "…/def/g.rs:5  f()"), (3, "…/g.rs:5  f()")] {
+            assert_eq!(cut_path("a/bc/def/g.rs:5  f()", columns), cut);
+        }
+        assert_eq!(cut_path("vkCmdDraw, command 1 of \"a/b\"", 5), "vkCmdDraw, command 1 of \"a/b\"");
     }
 }

@@ -167,7 +167,12 @@ impl TourPlace {
             .with_context(|| format!("{} cannot be in PATH", release.display()))?;
         let shown = |it: &Path| quoted(&it.strip_prefix(root).unwrap_or(it).display().to_string());
         println!("\nEvery step runs in {}, on Mesa's driver for the CPU:", shown(&folder));
-        println!("$ export PATH=\"$PWD/{}:$PATH\" VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}", shown(&release));
+        let programs = match release.strip_prefix(root) {
+            Ok(inside) => format!("$PWD/{}", inside.display()),
+            // `CARGO_TARGET_DIR` may be anywhere.
+            Err(_) => release.display().to_string(),
+        };
+        println!("$ export PATH=\"{programs}:$PATH\" VK_DRIVER_FILES={driver} VK_ICD_FILENAMES={driver}");
         Ok(TourPlace { folder, path, driver })
     }
 }

@@ -148,12 +148,12 @@ settings! {
     }
     sync_stream_mib: u64 {
         kind: SettingKind::Int { min: 1, max: 65_536 }, default: "256", exists: true,
-        help: "Megabytes of calls that may wait to be looked at in the async mode, before the application waits.",
+        help: "Megabytes of queued calls in the async mode; if there are more, the application waits.",
         aliases: [],
     }
     sync_submit_time: bool {
         kind: SettingKind::Flag, default: "on", exists: true,
-        help: "Find hazards between command buffers and between queues too, when they are submitted.",
+        help: "Also find hazards between command buffers and between queues, when they are submitted.",
         aliases: [
             Key("syncval_submit_time_validation"),
             Key("sync_queue_submit"),
@@ -163,7 +163,7 @@ settings! {
     }
     sync_shader_heuristic: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Report hazards as errors too that depend on what shaders do at run time; elements of arrays stay `possible`.",
+        help: "Also report hazards as errors that depend on what shaders do at run time; those of array elements still need `possible`.",
         aliases: [Key("syncval_shader_accesses_heuristic")],
     }
     backtrace: BacktraceMode {
@@ -173,17 +173,17 @@ settings! {
     }
     break_on_hazard: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Stop a debugger inside of the call that completes a hazard, once for each finding; hazards are looked for inside of each call.",
+        help: "Stop a debugger inside of the call that completes a hazard, once for each finding; implies the inline mode.",
         aliases: [],
     }
     break_first: Vec<String> {
         kind: SettingKind::Texts, default: "", exists: true,
-        help: "Stop a debugger inside of the calls that make the earlier access of these findings, by fingerprint; hazards are looked for inside of each call.",
+        help: "Stop a debugger inside of the calls that make the earlier access of these findings, by fingerprint; implies the inline mode.",
         aliases: [],
     }
     possible: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Report what may be a fault but is not certain to be one.",
+        help: "Also report what may be a fault, but is not certain to be one.",
         aliases: [],
     }
     caches: bool {
@@ -205,7 +205,7 @@ settings! {
     }
     gpu_reserve_binding_slot: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Keep one descriptor set for the layer by telling the application of one less.",
+        help: "Reserve one descriptor set for the layer: the application sees a limit that is lower by one.",
         aliases: [
             Key("gpuav_reserve_binding_slot"),
             Key("reserve_binding_slot"),
@@ -264,7 +264,7 @@ settings! {
     }
     gpu_shader_checks: bool {
         kind: SettingKind::Flag, default: "on", exists: true,
-        help: "Add checks to shaders; without them nothing is left of the setting `gpu`.",
+        help: "Add checks to shaders; without them, the setting `gpu` checks nothing.",
         aliases: [Key("gpuav_shader_instrumentation")],
     }
     gpu_select: bool {
@@ -279,17 +279,17 @@ settings! {
     }
     gpu_pipelines: Vec<String> {
         kind: SettingKind::Texts, default: "", exists: true,
-        help: "Tell only what is found in the pipelines of these names, as regular expressions.",
+        help: "Report only faults in pipelines of these names, as regular expressions.",
         aliases: [],
     }
     gpu_sample: u64 {
         kind: SettingKind::Int { min: 1, max: 1 << 32 }, default: "1", exists: true,
-        help: "Check one of so many pipelines.",
+        help: "Check only one in this number of pipelines.",
         aliases: [],
     }
     gpu_cache: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Keep shaders with checks on disk, so that a next run need not make them again.",
+        help: "Keep shaders with checks on disk for the next run.",
         aliases: [Key("gpuav_cache_instrumented_shaders"), Key("cache_instrumented_shaders")],
     }
     gpu_cache_folder: Option<PathBuf> {
@@ -317,7 +317,7 @@ settings! {
     }
     printf_verbose: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Say with each print where in which shader it happened.",
+        help: "Add shader and line to each print.",
         aliases: [Key("printf_verbose")],
     }
     printf_buffer_size: u64 {
@@ -343,32 +343,32 @@ settings! {
     }
     capture_trigger: CaptureTrigger {
         kind: SettingKind::Choice(CaptureTrigger::WORDS), default: "off", exists: true,
-        help: "A signal that begins the part that is wanted, and when it comes again ends it.",
+        help: "A signal that begins the captured part, and ends it when it comes again.",
         aliases: [],
     }
     capture_compression: Compression {
         kind: SettingKind::Choice(Compression::WORDS), default: "zstd", exists: true,
-        help: "How the file is packed.",
+        help: "How the file is compressed.",
         aliases: [],
     }
     capture_memory: CaptureMemory {
         kind: SettingKind::Choice(CaptureMemory::WORDS), default: "auto", exists: true,
-        help: "How what the host writes into mapped memory is found: by pages that the system tells of, by the same in a copy that the program gets, by pages that fault, or by comparing all bytes.",
+        help: "How host writes to mapped memory are found: by pages that the system reports as written, by the same pages in a copy that the program gets, by page faults, or by comparing with a copy.",
         aliases: [],
     }
     capture_results: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Capture what the device writes into memory that the host can see as well, so that a replay can be compared with it; all of that memory is looked at after each wait.",
+        help: "Also capture what the device writes into host visible memory, so that a replay can be compared with it; all of that memory is read after each wait.",
         aliases: [],
     }
     unseen_surfaces: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Offer surfaces without a window (VK_EXT_headless_surface) in the place of the driver's: swapchains on them are plain images, and what is presented is seen by nobody but a capture, as `lavascope replay --recapture` wants it.",
+        help: "Offer surfaces without a window (VK_EXT_headless_surface) in place of the driver's: their swapchains are plain images, and only a capture shows what is presented; `lavascope replay --recapture` sets it.",
         aliases: [],
     }
     capture_flush_ms: u64 {
         kind: SettingKind::Int { min: 1, max: 60_000 }, default: "100", exists: true,
-        help: "After how many milliseconds at most a call is safe from a loss of power.",
+        help: "The most milliseconds until a captured call is safe from a loss of power.",
         aliases: [],
     }
 
@@ -390,43 +390,43 @@ settings! {
     }
     stats: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Count the calls and say at the end how many there were of each.",
+        help: "Count calls by command, and print the counts at exit.",
         aliases: [],
     }
     report: Option<PathBuf> {
         kind: SettingKind::Path, default: "", exists: true,
-        help: "A folder into which each process writes what it found.",
+        help: "The folder for the findings of each process, as `lavascope run` reads them.",
         aliases: [],
     }
 
     message_id_filter: Vec<MessageId> {
         kind: SettingKind::MessageIds, default: "", exists: true,
-        help: "Messages that are not wanted.",
+        help: "Messages to hide, by code, short code or number.",
         aliases: [Key("message_id_filter")],
     }
     ignore: Vec<String> {
         kind: SettingKind::Rules, default: "", exists: true,
-        help: "Findings that are not wanted, by their code, by the debug labels around them, or by the name of an object; they are counted.",
+        help: "Findings to hide, by code or short code, by the debug labels around them, or by the name of an object; they are counted.",
         aliases: [],
     }
     enable_message_limit: bool {
         kind: SettingKind::Flag, default: "on", exists: true,
-        help: "Give messages of one cause only up to `duplicate_message_limit` times.",
+        help: "Send messages of one cause at most `duplicate_message_limit` times.",
         aliases: [Key("enable_message_limit")],
     }
     duplicate_message_limit: u64 {
         kind: SettingKind::Int { min: 0, max: u32::MAX as u64 }, default: "10", exists: true,
-        help: "How often messages of one cause are given; 0 is without limit.",
+        help: "How often messages of one cause are sent; 0 means no limit.",
         aliases: [Key("duplicate_message_limit")],
     }
     message_extra_properties: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "End each message with its facts as `key = value` lines.",
+        help: "End each message with its properties as `key = value` lines.",
         aliases: [Key("syncval_message_extra_properties")],
     }
     message_format_json: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
-        help: "Give messages as JSON.",
+        help: "Send messages as JSON.",
         aliases: [Key("message_format_json")],
     }
     report_flags: Vec<ReportFlag> {
@@ -436,8 +436,13 @@ settings! {
     }
     debug_action: Vec<DebugAction> {
         kind: SettingKind::Choices(DebugAction::WORDS), default: "VK_DBG_LAYER_ACTION_DEFAULT", exists: true,
-        help: "What happens to a message; by default callbacks get it, and where there are none it is logged; a break stops a debugger.",
+        help: "What happens to a message: by default, callbacks receive it, and without callbacks it is logged; a break stops a debugger.",
         aliases: [Key("debug_action")],
+    }
+    summary: bool {
+        kind: SettingKind::Flag, default: "on", exists: true,
+        help: "At exit, log one line about what was checked, if messages are logged to standard error.",
+        aliases: [],
     }
     log_filename: OutputTarget {
         kind: SettingKind::Output, default: "stderr", exists: true,

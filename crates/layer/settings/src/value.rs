@@ -1,11 +1,12 @@
 //! The kinds of values, how each is read from text, and the types they become.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fmt;
 use std::path::PathBuf;
 
 use lavascope_collections::nearest;
-use lavascope_diag::IgnoreRule;
+use lavascope_diag::{Code, IgnoreRule, short_code};
 use lavascope_platform::files::LIST_SEPARATOR;
 
 /// What a setting's value looks like.
@@ -55,6 +56,21 @@ pub enum SettingValue {
 pub enum MessageId {
     Name(String),
     Number(u32),
+}
+
+const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
+
+impl MessageId {
+    /// Whether a message of this code is meant: by its name, its short form, or its number. For hazards, the former names
+    /// and numbers of the Khronos layer count, too.
+    pub fn matches(&self, code: &str) -> bool {
+        let former = code.strip_prefix(HAZARD_PREFIX).map(|it| format!("{HAZARD_PREFIX}{}", it.replace('-', "_")));
+        let names = || [Some(code), former.as_deref()].into_iter().flatten();
+        match self {
+            MessageId::Name(text) => names().chain(short_code(code)).any(|it| it == text),
+            MessageId::Number(number) => names().any(|it| Code(Cow::Owned(it.to_owned())).message_id() == *number),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

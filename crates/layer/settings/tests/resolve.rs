@@ -362,6 +362,6 @@ fn rules_may_have_commas() {
     let (rules, problems) = ignored("object=a,label=(b");
     assert!(rules.is_empty(), "{rules:?}");
     let said =
-        "LAVASCOPE_IGNORE: error: ignore cannot contain this: `label=(b` is no regular expression: unclosed group";
+        "LAVASCOPE_IGNORE: error: ignore cannot contain this: `label=(b` is not a regular expression: unclosed group";
     assert!(problems[0].starts_with(said), "{problems:?}");
 }

@@ -63,9 +63,8 @@ pub(crate) fn find_skipped_spans(scan: &Scan, bounds: PartBounds) -> SkippedSpan
         needed.extend(more);
         let is_free = |span: &SkippedSpan| !needed.iter().any(|it| span.records.contains(it));
         if is_stable && spans.iter().all(is_free) {
-            let reason = spans
-                .is_empty()
-                .then_some("it is needed for what resources hold, or the order of the device never repeats");
+            let reason =
+                spans.is_empty().then_some("its frames use earlier contents, or the order on the device never repeats");
             return SkippedSpans { spans, reason };
         }
     }

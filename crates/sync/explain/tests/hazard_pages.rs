@@ -90,7 +90,7 @@ fn the_programs_of_faults_have_the_fault_of_their_page_and_then_none() {
         assert!(judged_of(&code, "Fixed").header.is_clean, "{code}");
         assert_named(&code);
         let page = page_of(&code);
-        assert!(page.contains(&format!("\nScenarios call it `{}`; ", kind.short())), "{code}");
+        assert!(page.contains(&format!("\nIts short form is `{}`; ", kind.short())), "{code}");
         assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={code}\n")), "{code}");
         // What `lavascope explain` lists: one line.
         let sentence = page.lines().nth(2).expect("a sentence");
@@ -116,7 +116,7 @@ fn pages_say_their_names_and_there_are_no_others() {
     for kind in HazardKind::ALL {
         let (page, id) = (page(kind), code(kind).message_id());
         assert!(page.starts_with(&format!("# {}\n\n", code(kind))), "{kind}");
-        let names = format!("\nScenarios call it `{}`; its message id is {id:#010x} ({id}).\n", kind.short());
+        let names = format!("\nIts short form is `{}`; its message id is {id:#010x} ({id}).\n", kind.short());
         assert!(page.contains(&names), "{kind} lacks {names}");
         assert!(page.contains(&format!("LAVASCOPE_MESSAGE_ID_FILTER={}\n", code(kind))), "{kind}");
         // What `lavascope explain` lists: one line.

@@ -18,7 +18,7 @@ use crate::findings::launch::LaunchLocation;
 use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceCommandBuffer};
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
-use crate::recording::watched::{WatchedAccesses, WatchedCall, resources_of_step};
+use crate::recording::watched::{WatchedAccesses, WatchedCall, WatchedResource, resources_of_step};
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
@@ -261,7 +261,7 @@ impl ValidatedDevices {
 
     /// Compares the accesses of a call with those that are watched.
     #[cold]
-    fn watch(&mut self, at: &DeviceCall, id: Option<CommandBufferId>, mut resources: Vec<ResourceId>) {
+    fn watch(&mut self, at: &DeviceCall, id: Option<CommandBufferId>, mut resources: Vec<WatchedResource>) {
         let ValidatedDevices { devices, counts, object_names, watched, .. } = self;
         let (Some(device), Some(watched)) = (devices.get(&at.device), watched) else { return };
         let commands = id.and_then(|it| device.object_of(it));
@@ -277,8 +277,9 @@ impl ValidatedDevices {
         };
         resources.sort_unstable();
         resources.dedup();
-        for resource in resources {
-            watched.compare(&call, &device.objects.diagnostic_resource(resource, object_names), object_names);
+        for WatchedResource { resource, is_write } in resources {
+            let object = device.objects.diagnostic_resource(resource, object_names);
+            watched.compare(&call, &object, is_write, object_names);
         }
     }
 
@@ -408,7 +409,7 @@ impl Listener for ValidatedDevices {
     fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         self.past_work.accesses += accesses.len() as u64;
         if self.watched.is_some() {
-            self.watch(at, Some(id), accesses.iter().map(|it| it.resource).collect());
+            self.watch(at, Some(id), accesses.iter().map(WatchedResource::of).collect());
         }
         let (Some(device), call_of) = self.device_and_call(at) else { return };
         if let Some(findings) = device.action(id, accesses, call_of) {

@@ -37,7 +37,7 @@ fn foreign_library(path: &Path) {
 fn a_layer_that_is_no_file() {
     let mut command = lavascope(&home("no-layer"));
     let said = failure_text(command.env("LAVASCOPE_LAYER_LIBRARY", "/no/such.so").args(["run", "--", "true"]));
-    assert_has(&said, &["LAVASCOPE_LAYER_LIBRARY is /no/such.so, which is no file"]);
+    assert_has(&said, &["LAVASCOPE_LAYER_LIBRARY is /no/such.so, which is not a file"]);
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_library_that_is_none() {
     let library = home.join("text.so");
     fs::write(&library, "INPUT(libother.so)\n").expect("writable");
     let said = failure_text(lavascope(&home).env("LAVASCOPE_LAYER_LIBRARY", &library).args(["run", "--", "true"]));
-    assert_has(&said, &["text.so is no library: it is not an ELF file"]);
+    assert_has(&said, &["text.so is not a library: it is not an ELF file"]);
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn a_program_that_cannot_be_started() {
         (&plain, "plain` is not executable; if it is a program, `chmod +x "),
         (&folder, "is a folder, not a program"),
         (&script, "script` cannot be started: its interpreter"),
-        (&garbage, "garbage` is no program that this machine can run"),
-        ("plain", "no folder in PATH has `plain`; for the file of this folder say `./plain`"),
+        (&garbage, "garbage` is not a program that this machine can run"),
+        ("plain", "no folder in PATH has `plain`; for the file in this folder, use `./plain`"),
     ] {
         assert_has(&failure_text(lavascope(&home).current_dir(&home).args(["run", "--", program])), &[want]);
     }

@@ -81,7 +81,8 @@ fn what_is_new_counts_and_what_is_gone_is_mentioned() {
     assert_eq!(code(&new), Some(1));
     let said = unwrapped(&text(&new.stdout));
     assert!(said.contains("lavascope: 1 error lavascope: note: 1 finding of "), "{said}");
-    let gone = "did not occur; --update-baseline removes them SYNC-HAZARD-WRITE-AFTER-READ 0123456789abcdef: Somebody's words.";
+    let gone =
+        "did not occur; --update-baseline removes it SYNC-HAZARD-WRITE-AFTER-READ 0123456789abcdef: Somebody's words.";
     assert!(said.ends_with(gone), "{said}");
     assert_eq!(fs::read_to_string(&file).expect("it is there"), content, "nobody asked to write it");
     let updated = check(&home, &[HAZARD, "--baseline", shown, "--update-baseline"]);
@@ -106,7 +107,7 @@ fn reasons_stay_and_dates_end_what_is_known() {
     let again = check(&home, &[HAZARD, "--baseline", shown]);
     assert_eq!(code(&again), Some(1));
     let said = unwrapped(&text(&again.stdout));
-    assert!(said.contains("counts again since 2001-01-31: SYNC-HAZARD-READ-AFTER-WRITE "), "{said}");
+    assert!(said.contains("known until 2001-01-31, counts again: SYNC-HAZARD-READ-AFTER-WRITE "), "{said}");
 }
 
 #[test]
@@ -115,10 +116,10 @@ fn a_damaged_baseline_is_reported_before_anything_runs() {
     let file = home.join("known.txt");
     let shown = file.to_str().expect("a path");
     for (content, said) in [
-        (&b"lavascope-baseline 2\nCODE 0123456789abcdef\nwhat is this\n"[..], ":3: `what is this` is no entry: "),
-        (b"lavascope-baseline 2\n\nCODE 0123456789abcdef\n  until: soon\n", ":4: `soon` is no date like 2027-01-31"),
+        (&b"lavascope-baseline 2\nCODE 0123456789abcdef\nwhat is this\n"[..], ":3: `what is this` is not an entry: "),
+        (b"lavascope-baseline 2\n\nCODE 0123456789abcdef\n  until: soon\n", ":4: `soon` is not a date like 2027-01-31"),
         (b"", ":1: not a baseline: it would begin with `lavascope-baseline 2`"),
-        (b"lavascope-baseline 2\n\n\xff\n", ":3: this is no text in UTF-8"),
+        (b"lavascope-baseline 2\n\n\xff\n", ":3: not UTF-8 text"),
     ] {
         fs::write(&file, content).expect("the folder is ours");
         let ran = home.join("ran");
@@ -154,20 +155,48 @@ fn a_baseline_of_the_first_version_is_written_anew() {
 #[test]
 fn findings_are_ignored_by_rules() {
     let home = home("ignore-check");
-    for rule in ["object=^b$", "code=READ-AFTER-WRITE"] {
-        let output = check(&home, &[HAZARD, "--ignore", "object=other", "--ignore", rule]);
-        assert_eq!(
-            (code(&output), text(&output.stdout)),
-            (Some(0), "lavascope: no new findings; ignored: 1\n".to_owned()),
-            "{rule}"
-        );
+    let hidden = "lavascope: no new findings; ignored: 1\n";
+    for rule in ["object=^b$", "code=READ-AFTER-WRITE", "code=RAW"] {
+        let output = check(&home, &[HAZARD, "--ignore", rule]);
+        assert_eq!((code(&output), text(&output.stdout).as_str()), (Some(0), hidden), "{rule}");
     }
+    // A rule that another one makes needless matches all the same; one that matches nothing is named.
+    let output = check(&home, &[HAZARD, "--ignore", "code=RAW", "--ignore", "object=^b$", "--ignore", "code=RAWR"]);
+    let unused = "lavascope: note: `--ignore code=RAWR` matched nothing\n";
+    assert_eq!((code(&output), text(&output.stdout)), (Some(0), format!("{hidden}{unused}")));
+    let needless = check(&home, &["tests/scenarios/needless.vks", "--needless", "--ignore", "code=OVER"]);
+    let said = text(&needless.stdout);
+    assert!(said.contains("no new findings; ignored: ") && !said.contains("matched nothing"), "{said}");
     let output = check(&home, &[HAZARD, "--ignore", "object=^c$", "--ignore", "label=main"]);
     assert_eq!(code(&output), Some(1));
     let wrong = check(&home, &[HAZARD, "--ignore", "object=["]);
     assert_eq!(code(&wrong), Some(2));
-    let said = "lavascope: --ignore: `object=[` is no regular expression: unclosed character class\n";
+    let said = "lavascope: --ignore: `object=[` is not a regular expression: unclosed character class\n";
     assert_eq!(text(&wrong.stderr), said);
+}
+
+/// What `lavascope explain` shows silences a code in `check`, too.
+#[test]
+fn check_hides_what_the_settings_hide() {
+    let home = home("ignore-settings");
+    let check = |variable: (&str, &str)| {
+        let mut command = lavascope(&home);
+        command.current_dir(env!("CARGO_MANIFEST_DIR")).env(variable.0, variable.1);
+        let output = output(command.args(["check", HAZARD]));
+        (code(&output), text(&output.stdout))
+    };
+    for variable in [
+        ("LAVASCOPE_MESSAGE_ID_FILTER", "SYNC-HAZARD-READ-AFTER-WRITE"),
+        ("LAVASCOPE_MESSAGE_ID_FILTER", "0xe4d96472"),
+        ("LAVASCOPE_MESSAGE_ID_FILTER", "RAW"),
+        ("LAVASCOPE_IGNORE", "code=RAW"),
+    ] {
+        assert_eq!(check(variable), (Some(0), "lavascope: no new findings; ignored: 1\n".to_owned()), "{variable:?}");
+    }
+    assert_eq!(check(("LAVASCOPE_MESSAGE_ID_FILTER", "SYNC-HAZARD-WRITE-AFTER-READ")).0, Some(1));
+    let (code, said) = check(("LAVASCOPE_IGNORE", "wrong"));
+    assert_eq!(code, Some(1));
+    assert!(said.contains("lavascope: error: LAVASCOPE_IGNORE: "), "{said}");
 }
 
 #[test]

@@ -108,8 +108,7 @@ fn processes_are_merged() {
     let said = text(&output.stderr);
     let (head, table) = said.split_once("lavascope: 2 processes, 4 threads, 312 calls\n").expect(&said);
     let want = "error[RAW]: a read of VkBuffer#1
-      4 times
-note: `lavascope explain RAW`
+note: 4 times; `lavascope explain RAW`
 
 lavascope: 1 error
 lavascope: warning: vk_layer_settings.txt:3: there is no setting `x`

@@ -7,11 +7,21 @@
 use std::ops::Range;
 
 use crate::shader_fault::caller_label;
-use crate::words::{cut, simple_function_name, width, wrap};
+use crate::words::{cut, cut_path, cut_words, simple_function_name, width, wrap};
 use crate::{FindingAccess, FindingOperation, NeighborCommands, SourceLocation, Stack};
 
 use super::Detail;
 use super::text::{StyledLine, TextNames, TextRole};
+
+/// Where something is, in words.
+struct PlaceText<'a> {
+    /// Of Vulkan.
+    function: &'a str,
+    /// Those that a barrier leads to.
+    stages: &'a [String],
+    neighbors: Option<&'a NeighborCommands>,
+    place: &'a str,
+}
 
 /// One place.
 pub(super) struct PlaceBlock {
@@ -45,8 +55,9 @@ impl PlaceBlock {
             label: names.show(label),
             aside: aside.join(" / "),
         };
-        let calls = calls(&access.function, &access.stack);
-        block.with_code(&calls, &[], access.neighbors.as_ref(), &access.place, names)
+        let neighbors = access.neighbors.as_ref();
+        let text = PlaceText { function: &access.function, stages: &[], neighbors, place: &access.place };
+        block.with_code(&text, &access.stack, names)
     }
 
     /// The access in the shader, and the command that called it.
@@ -91,40 +102,43 @@ impl PlaceBlock {
             aside: String::new(),
         };
         let function = if operation.function.is_empty() { &operation.kind } else { &operation.function };
-        block.with_code(&calls(function, &operation.stack), &operation.dst_stages, None, &operation.place, names)
+        let (stages, place) = (&operation.dst_stages, &operation.place);
+        block.with_code(&PlaceText { function, stages, neighbors: None, place }, &operation.stack, names)
     }
 
     /// The source line; without one, the function and where it is.
-    fn with_code(
-        mut self,
-        calls: &[String],
-        stages: &[String],
-        neighbors: Option<&NeighborCommands>,
-        place: &str,
-        names: TextNames,
-    ) -> PlaceBlock {
+    fn with_code(mut self, text: &PlaceText<'_>, stack: &Stack, names: TextNames) -> PlaceBlock {
+        let PlaceText { function, stages, neighbors, place } = *text;
+        let calls = calls(function, stack);
         if let Some(source) = &self.source {
             self.gutter = source.line.to_string();
             if let Some(text) = source.text.as_ref().filter(|it| !it.trim().is_empty()) {
                 self.code = names.show_source(text);
-                self.mark = marked(&self.code, calls, stages, names);
+                self.mark = marked(&self.code, &calls, stages, names);
                 return self;
             }
         }
+        let inside = library_function(stack).map(|(it, _)| format!(" in {}()", names.show(&it)));
         let (function, place) = (names.show(calls.first().map_or("", String::as_str)), names.show(place));
         let function = if function.is_empty() { "the program".to_owned() } else { function };
         let place = place.strip_prefix(&function).map_or(place.as_str(), |it| it.trim_start_matches([',', ' ']));
         // The number of a command stands where that of a line would.
         let numbered = place.strip_prefix("command ").and_then(|it| it.split_once(" of "));
+        let numbered = numbered.filter(|it| it.0.bytes().all(|it| it.is_ascii_digit()));
         if self.source.is_none() {
-            if let Some((index, _)) = numbered.filter(|it| it.0.bytes().all(|it| it.is_ascii_digit())) {
+            if let Some((index, _)) = numbered {
                 self.gutter = format!("#{index}");
             } else if let Some(neighbors) = neighbors {
                 self.gutter = format!("#{}", neighbors.index);
             }
         }
+        let function = function + &inside.unwrap_or_default();
         self.mark = 0..function.len();
-        self.code = if place.is_empty() { function } else { format!("{function}, {place}") };
+        self.code = match numbered.filter(|_| self.source.is_none()) {
+            _ if place.is_empty() => function,
+            Some((_, container)) => format!("{function}, {container}"),
+            None => format!("{function}, {place}"),
+        };
         self.container = numbered.map_or_else(|| place.to_owned(), |it| it.1.to_owned());
         self
     }
@@ -133,6 +147,15 @@ impl PlaceBlock {
     fn shorten(&mut self) {
         if self.gutter.starts_with('#') {
             self.code.truncate(self.mark.end);
+        }
+    }
+
+    /// The label with stage and access.
+    fn whole_label(&self) -> String {
+        match (self.label.as_str(), self.aside.as_str()) {
+            (label, "") => label.to_owned(),
+            ("", aside) => aside.to_owned(),
+            (label, aside) => format!("{label}, {aside}"),
         }
     }
 
@@ -156,6 +179,13 @@ fn accessed_name(action: &str) -> Option<&str> {
 
 fn has_text(stack: &Stack) -> bool {
     stack.source().is_some_and(|it| it.text.as_ref().is_some_and(|it| !it.trim().is_empty()))
+}
+
+/// The innermost function of a library that makes a call, and the library.
+pub(super) fn library_function(stack: &Stack) -> Option<(String, &str)> {
+    let frame = stack.frames.first()?;
+    let name = frame.source.as_ref().and_then(|it| it.function.as_deref()).or(frame.symbol.as_deref())?;
+    Some((simple_function_name(name), frame.library.as_deref()?))
 }
 
 /// What a line of a place may call: the function of Vulkan, or the wrapper around it.
@@ -203,13 +233,22 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
     text.match_indices(word).find(found).map(|it| it.0).filter(|_| !word.is_empty())
 }
 
+/// How places are laid out.
+#[derive(Clone, Copy)]
+pub(super) struct PlacesLayout {
+    pub(super) columns: usize,
+    pub(super) names: TextNames,
+    /// Whether a path and a label take one line each, whatever is missing then.
+    pub(super) is_cut: bool,
+}
+
 /// All places, in the order of time, with the name of the file where it changes.
 pub(super) fn render_places(
     mut blocks: Vec<PlaceBlock>,
     first_file: Option<&str>,
-    columns: usize,
-    names: TextNames,
+    layout: PlacesLayout,
 ) -> Vec<StyledLine> {
+    let PlacesLayout { columns, names, is_cut } = layout;
     // The last one is the place that the line above names.
     let container = blocks.last().map_or(String::new(), |it| it.container.clone());
     blocks.iter_mut().filter(|it| it.container == container).for_each(PlaceBlock::shorten);
@@ -230,6 +269,7 @@ pub(super) fn render_places(
                 // A name that needs a line of its own is too much for a brief report.
                 let has_room = names.detail == Detail::Verbose || width(&place) + width(&function) <= space;
                 let shown = if has_room { place + &function } else { place };
+                let shown = if is_cut { cut_path(&shown, space) } else { shown };
                 for (at, row) in wrap(&shown, space, space).iter().enumerate() {
                     let sign = if at == 0 { "  ::: " } else { "      " };
                     lines.push(StyledLine::new().with(TextRole::Gutter, sign).with(TextRole::Plain, row));
@@ -238,7 +278,12 @@ pub(super) fn render_places(
             file = Some(&source.file);
         }
         let is_repeated = at > 0 && blocks[at - 1].is_on_same_line(block);
-        lines.extend(render_block(block, is_repeated, gutter, code_columns, aside_column));
+        lines.extend(render_block(
+            block,
+            is_repeated,
+            is_cut,
+            BlockColumns { gutter, code: code_columns, aside_column },
+        ));
     }
     lines
 }
@@ -251,22 +296,38 @@ fn aside_column(blocks: &[PlaceBlock], columns: usize) -> Option<usize> {
     with_aside().all(|it| begin + width(&it.aside) <= columns).then_some(begin)
 }
 
-fn render_block(
-    block: &PlaceBlock,
-    is_repeated: bool,
+/// The columns of all blocks of a finding.
+#[derive(Clone, Copy)]
+struct BlockColumns {
     gutter: usize,
-    columns: usize,
+    code: usize,
     aside_column: Option<usize>,
-) -> Vec<StyledLine> {
+}
+
+fn render_block(block: &PlaceBlock, is_repeated: bool, is_cut: bool, all: BlockColumns) -> Vec<StyledLine> {
+    let BlockColumns { gutter, code: columns, aside_column } = all;
     let (code, mark) = window(block, columns);
+    let role = if block.is_primary { TextRole::Primary } else { TextRole::Secondary };
+    let number = format!(" {:>gutter$} |  ", block.gutter);
+    let empty = format!(" {:gutter$} |  ", "");
+    let sign = if block.is_primary { "^" } else { "-" };
+    if is_cut && block.source.is_none() {
+        // All of the code is marked, so a line with the mark has nothing to add.
+        let line = StyledLine::new().with(TextRole::Gutter, &number).with(TextRole::Plain, &code);
+        let label = block.whole_label();
+        if width(&code) + 2 + width(&label) <= columns {
+            return vec![line.with(role, &format!("  {label}"))];
+        }
+        let label = format!("{sign} {label}");
+        let rows =
+            if block.aside.is_empty() { wrap(&label, columns, columns) } else { vec![cut_words(&label, columns)] };
+        let label = rows.iter().map(|it| StyledLine::new().with(TextRole::Gutter, &empty).with(role, it));
+        return [line].into_iter().chain(label).collect();
+    }
     let mut lines = Vec::new();
     if !is_repeated {
-        let number = format!(" {:>gutter$} |  ", block.gutter);
         lines.push(StyledLine::new().with(TextRole::Gutter, &number).with(TextRole::Plain, &code));
     }
-    let empty = format!(" {:gutter$} |  ", "");
-    let role = if block.is_primary { TextRole::Primary } else { TextRole::Secondary };
-    let sign = if block.is_primary { "^" } else { "-" };
     let marks = format!("{}{}", " ".repeat(mark.start), sign.repeat(mark.len()));
     let begin = |marks: &str| StyledLine::new().with(TextRole::Gutter, &empty).with(role, marks);
     let space = columns.saturating_sub(mark.end + 1);
@@ -277,11 +338,10 @@ fn render_block(
         return [lines, vec![begin(&marks).with(role, &format!(" {}", block.label)).with(TextRole::Plain, &aside)]]
             .concat();
     }
-    let label = match (block.label.as_str(), block.aside.as_str()) {
-        (label, "") => label.to_owned(),
-        ("", aside) => aside.to_owned(),
-        (label, aside) => format!("{label}, {aside}"),
-    };
+    let label = block.whole_label();
+    // The end of an access is its stage and access; that of an operation is what it lacks.
+    let is_label_cut = is_cut && !block.aside.is_empty() && width(&label) > space;
+    let label = if is_label_cut { cut_words(&label, columns) } else { label };
     let wide = width(&label);
     let (first, hang) = match () {
         () if wide <= space => (space, 2),
@@ -305,7 +365,9 @@ fn window(block: &PlaceBlock, columns: usize) -> (String, Range<usize>) {
         return (block.code.clone(), start..end);
     }
     if end < columns {
-        return (cut(&block.code, columns), start..end);
+        let shown = cut_words(&block.code, columns);
+        // A mark at the last word that fits stays whole.
+        return (if width(&shown) > end { shown } else { cut(&block.code, columns) }, start..end);
     }
     // The mark is far to the right: what is called, then what is marked.
     let call = block.code.find('(').map_or("", |at| &block.code[..=at]);

@@ -2,14 +2,18 @@
 
 use anstyle::{AnsiColor, Style};
 
-use crate::words::{count, short_names, simple_function_name, visible, width, wrap};
+use crate::words::{count, cut_path, cut_words, short_names, simple_function_name, visible, width, wrap};
 use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, FixEdit, Stack};
 
-use super::snippet::{PlaceBlock, render_places};
+use super::snippet::{PlaceBlock, PlacesLayout, library_function, render_places};
 use super::{Coloring, Detail, TextOptions};
 
-/// What one finding may take, in a terminal of 80 columns.
-pub(super) const LINES_MAX: usize = 15;
+/// What one finding may take, in a terminal of so many columns or more.
+const LINES_MAX: usize = 15;
+const COLUMNS_MIN: usize = 80;
+/// Five findings and the lines below them fit on two screens of 40 lines.
+const LINES_OF_MANY_MAX: usize = 14;
+const MANY_FINDINGS: usize = 5;
 /// More findings than these are for the other formats.
 const FINDINGS_MAX: usize = 20;
 /// What stands at the right end of a line goes no farther to the right than this.
@@ -198,10 +202,15 @@ pub(super) fn visible_lines(text: &str) -> Vec<String> {
     text.lines().map(visible).collect()
 }
 
-/// One finding, in at most [`LINES_MAX`] lines where the terminal is wide enough.
+/// One finding, in at most [`LINES_MAX`] lines where the terminal is wide enough; in fewer if there are many findings.
 pub(super) fn render_finding(report: &FindingsReport, finding: &Finding, options: &TextOptions) -> String {
     let names = TextNames::new(options.detail);
-    let page = FindingPage { report, finding, names, columns: options.width.max(20) };
+    let has_many = report.findings.iter().filter(|it| !it.is_known).count() >= MANY_FINDINGS;
+    let lines_max = if has_many { LINES_OF_MANY_MAX } else { LINES_MAX };
+    let columns = options.width.max(20);
+    // Narrower terminals need more lines for the same.
+    let lines_max = lines_max * COLUMNS_MIN / columns.min(COLUMNS_MIN);
+    let page = FindingPage { report, finding, names, columns, lines_max };
     let budgets = match options.detail {
         Detail::Brief => &PageBudget::ALL[..],
         Detail::Verbose => &[PageBudget::UNLIMITED],
@@ -209,7 +218,7 @@ pub(super) fn render_finding(report: &FindingsReport, finding: &Finding, options
     let mut lines = Vec::new();
     for budget in budgets {
         lines = page.lines(*budget);
-        if lines.len() <= LINES_MAX {
+        if page.rows(&lines) <= page.lines_max {
             break;
         }
     }
@@ -227,12 +236,19 @@ struct PageBudget {
     has_function: bool,
     notes: usize,
     edits: EditLayout,
+    /// Whether each path and each label takes one line.
+    is_cut: bool,
+    /// Whether the fix has the lines that are left.
+    is_fix_cut: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EditLayout {
     LineByLine,
+    /// Those that only add something stand behind each other.
     Joined,
+    /// Without the old values, which the new ones contain mostly.
+    NewValues,
 }
 
 impl PageBudget {
@@ -242,18 +258,29 @@ impl PageBudget {
         has_function: true,
         notes: usize::MAX,
         edits: EditLayout::LineByLine,
+        is_cut: false,
+        is_fix_cut: false,
     };
-    const SMALLEST: PageBudget =
-        PageBudget { operations: 1, has_callers: false, has_function: false, notes: 0, edits: EditLayout::Joined };
+    const WITHOUT_CALLERS: PageBudget =
+        PageBudget { operations: 1, has_callers: false, notes: 0, ..PageBudget::UNLIMITED };
+    const JOINED: PageBudget = PageBudget { edits: EditLayout::Joined, ..PageBudget::WITHOUT_CALLERS };
+    const NEW_VALUES: PageBudget =
+        PageBudget { has_function: false, edits: EditLayout::NewValues, ..PageBudget::WITHOUT_CALLERS };
+    const CUT: PageBudget = PageBudget { is_cut: true, ..PageBudget::NEW_VALUES };
     /// From the most to the least.
-    const ALL: [PageBudget; 7] = [
+    const ALL: [PageBudget; 12] = [
         PageBudget { operations: 2, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, has_callers: false, ..PageBudget::UNLIMITED },
-        PageBudget { edits: EditLayout::LineByLine, has_function: true, ..PageBudget::SMALLEST },
-        PageBudget { has_function: true, ..PageBudget::SMALLEST },
-        PageBudget::SMALLEST,
+        PageBudget::WITHOUT_CALLERS,
+        PageBudget::JOINED,
+        PageBudget { has_function: false, ..PageBudget::JOINED },
+        PageBudget::NEW_VALUES,
+        PageBudget { edits: EditLayout::Joined, ..PageBudget::CUT },
+        PageBudget::CUT,
+        PageBudget { operations: 0, ..PageBudget::CUT },
+        PageBudget { operations: 0, is_fix_cut: true, ..PageBudget::CUT },
     ];
 }
 
@@ -263,23 +290,42 @@ struct FindingPage<'a> {
     finding: &'a Finding,
     names: TextNames,
     columns: usize,
+    lines_max: usize,
 }
 
 impl FindingPage<'_> {
     fn lines(&self, budget: PageBudget) -> Vec<StyledLine> {
         let mut lines = self.headline();
-        lines.extend(self.location(budget));
+        let often = self.location(budget, &mut lines);
         if budget.has_callers {
             lines.extend(self.callers());
         }
-        lines.extend(self.places(budget.operations));
+        lines.extend(self.places(budget));
         let fixes = if self.names.detail == Detail::Verbose { usize::MAX } else { 1 };
-        self.finding.fixes.iter().take(fixes).for_each(|it| lines.extend(self.fix(it, budget.edits)));
-        lines.extend(self.notes(budget));
+        let mut fix: Vec<StyledLine> =
+            self.finding.fixes.iter().take(fixes).flat_map(|it| self.fix(it, budget)).collect();
+        let mut notes = self.notes(budget, &often, false);
+        if budget.is_fix_cut && self.rows(&lines) + self.rows(&fix) + self.rows(&notes) > self.lines_max {
+            notes = self.notes(budget, &often, true);
+            fix.truncate(self.lines_max.saturating_sub(self.rows(&lines) + self.rows(&notes)).max(1));
+        }
+        lines.extend(fix);
+        lines.extend(notes);
         if self.names.detail == Detail::Verbose {
             lines.extend(self.details());
         }
         lines
+    }
+
+    /// What the lines take in the terminal, which breaks those that are too wide.
+    fn rows(&self, lines: &[StyledLine]) -> usize {
+        lines.iter().map(|it| it.width().div_ceil(self.columns).max(1)).sum()
+    }
+
+    /// The text in one line if the budget is small: a path loses its first folders, other texts lose their last words.
+    fn shortened(&self, text: String, budget: PageBudget, indent: usize) -> String {
+        let space = self.columns.saturating_sub(indent);
+        if budget.is_cut { cut_words(&cut_path(&text, space), space) } else { text }
     }
 
     /// A first part, then words that go on below `indent`.
@@ -320,8 +366,8 @@ impl FindingPage<'_> {
         [begin].into_iter().chain(more).collect()
     }
 
-    /// Where a person should look, and how often it happened.
-    fn location(&self, budget: PageBudget) -> Vec<StyledLine> {
+    /// Where a person should look, and how often it happened. Returns the latter if there is no room for it.
+    fn location(&self, budget: PageBudget, lines: &mut Vec<StyledLine>) -> String {
         let finding = self.finding;
         let access = finding.accesses.first();
         let (place, around) = match (finding.location(), access) {
@@ -339,30 +385,25 @@ impl FindingPage<'_> {
             (None, None) => (finding.function.clone(), String::new()),
         };
         let around = self.file().into_iter().chain([around]).filter(|it| !it.is_empty()).collect::<Vec<_>>().join(", ");
-        let (place, around, often) = (self.names.show(&place), self.names.show(&around), self.frequency());
-        let mut lines = Vec::new();
-        if !place.is_empty() {
-            lines = self.paragraph(TextRole::Gutter, "  --> ", &place, TextRole::Plain, 6);
-        }
-        let end = self.columns.min(ALIGN_MAX);
-        let has_room = |it: &StyledLine| it.width() + 2 + width(&often) <= end;
-        let mut is_shown = often.is_empty();
-        let mut align = |line: &mut StyledLine| {
-            if !is_shown && has_room(line) {
-                let pad = end - line.width() - width(&often);
-                line.parts.push((TextRole::Plain, " ".repeat(pad) + &often));
-                is_shown = true;
+        let (place, around) = (self.names.show(&place), self.names.show(&around));
+        let mut often = self.frequency();
+        let mut add = |first: &str, text: String| {
+            if text.is_empty() {
+                return;
             }
+            let text = self.shortened(text, budget, 6);
+            let mut new = self.paragraph(TextRole::Gutter, first, &text, TextRole::Plain, 6);
+            let end = self.columns.min(ALIGN_MAX);
+            let has_room = |it: &&mut StyledLine| it.width() + 2 + width(&often) <= end;
+            if let Some(line) = new.last_mut().filter(has_room).filter(|_| !often.is_empty()) {
+                let pad = " ".repeat(end - line.width() - width(&often));
+                line.parts.push((TextRole::Plain, pad + &std::mem::take(&mut often)));
+            }
+            lines.extend(new);
         };
-        lines.last_mut().map(&mut align);
-        if !around.is_empty() {
-            lines.extend(self.paragraph(TextRole::Plain, "      ", &around, TextRole::Plain, 6));
-            lines.last_mut().map(&mut align);
-        }
-        if !is_shown {
-            lines.extend(self.paragraph(TextRole::Plain, "      ", &often, TextRole::Plain, 6));
-        }
-        lines
+        add("  --> ", place);
+        add("      ", around);
+        often
     }
 
     /// `in a.lava`, where several files were checked.
@@ -372,7 +413,7 @@ impl FindingPage<'_> {
         self.report.findings.iter().any(is_other).then(|| format!("in {file}"))
     }
 
-    /// `300 times in 20 frames, first: frame 0`.
+    /// `300 times in 20 frames, first: frame 0, by 5 commands`.
     fn frequency(&self) -> String {
         let finding = self.finding;
         let often = (finding.occurrences > 1).then(|| format!("{} times", finding.occurrences));
@@ -410,27 +451,33 @@ impl FindingPage<'_> {
     }
 
     /// The earlier access, what lies between, and the later access.
-    fn places(&self, operations_max: usize) -> Vec<StyledLine> {
-        let (finding, names) = (self.finding, self.names);
-        if finding.is_called_shader() {
-            let blocks = PlaceBlock::of_shader(&finding.shown_accesses(), names);
-            return render_places(blocks, finding.location().map(|it| it.file.as_str()), self.columns, names);
+    fn places(&self, budget: PageBudget) -> Vec<StyledLine> {
+        let names = self.names;
+        let layout = PlacesLayout { columns: self.columns, names, is_cut: budget.is_cut };
+        if self.finding.is_called_shader() {
+            let blocks = PlaceBlock::of_shader(&self.finding.shown_accesses(), names);
+            return render_places(blocks, self.finding.location().map(|it| it.file.as_str()), layout);
         }
-        let Some((last, before)) = finding.accesses.split_first() else { return Vec::new() };
-        let mut blocks: Vec<PlaceBlock> =
-            before.iter().rev().map(|it| PlaceBlock::of_access(it, false, names)).collect();
-        blocks.extend(finding.operations.iter().take(operations_max).map(|it| PlaceBlock::of_operation(it, names)));
-        let is_primary = finding.operations.is_empty();
-        let mut last = last.clone();
-        if let Some(prior) = before.first().filter(|_| names.detail == Detail::Brief) {
+        let mut finding = self.finding.clone();
+        if let [last, prior, ..] = &mut finding.accesses[..]
+            && names.detail == Detail::Brief
+        {
             last.action = without_repeat(&last.action, &prior.action);
         }
-        blocks.push(PlaceBlock::of_access(&last, is_primary, names));
+        make_places_distinct(&mut finding);
+        let Some((last, before)) = finding.accesses.split_first() else { return Vec::new() };
+        let earlier = if budget.is_cut { 1 } else { usize::MAX };
+        let mut blocks: Vec<PlaceBlock> =
+            before.iter().take(earlier).rev().map(|it| PlaceBlock::of_access(it, false, names)).collect();
+        let operations = finding.operations.iter().take(budget.operations);
+        blocks.extend(operations.map(|it| PlaceBlock::of_operation(it, names)));
+        let is_primary = finding.operations.is_empty() || budget.operations == 0;
+        blocks.push(PlaceBlock::of_access(last, is_primary, names));
         let file = finding.location().map(|it| it.file.as_str());
-        render_places(blocks, file, self.columns, names)
+        render_places(blocks, file, layout)
     }
 
-    fn fix(&self, fix: &FindingFix, layout: EditLayout) -> Vec<StyledLine> {
+    fn fix(&self, fix: &FindingFix, budget: PageBudget) -> Vec<StyledLine> {
         let first = if fix.is_verified { "help (verified): " } else { "help (not verified): " };
         if fix.changes.iter().all(|it| it.edits.is_empty()) {
             return self.paragraph(TextRole::Help, first, &self.names.show(&fix.text), TextRole::Plain, 4);
@@ -438,21 +485,21 @@ impl FindingPage<'_> {
         let mut lines = Vec::new();
         for (at, change) in fix.changes.iter().enumerate() {
             let first = if at == 0 { first } else { "  and " };
-            let head = self.names.show(&change_head(change, self.finding));
+            let head = self.shortened(self.names.show(&change_head(change, self.finding)), budget, width(first));
             lines.extend(self.paragraph(TextRole::Help, first, &head, TextRole::Plain, 4));
-            lines.extend(self.edits(&change.edits, layout));
+            lines.extend(self.edits(&change.edits, budget.edits));
         }
         lines
     }
 
     fn edits(&self, edits: &[FixEdit], layout: EditLayout) -> Vec<StyledLine> {
-        if layout == EditLayout::Joined && edits.iter().all(|it| it.before.is_none()) {
+        if layout != EditLayout::LineByLine && edits.iter().all(|it| it.before.is_none()) {
             let all: Vec<String> = edits.iter().map(added).collect();
             return self.paragraph(TextRole::Added, "     + ", &self.names.show(&all.join(", ")), TextRole::Added, 9);
         }
         let mut lines = Vec::new();
         for edit in edits {
-            if let Some(before) = &edit.before {
+            if let Some(before) = edit.before.as_ref().filter(|_| layout != EditLayout::NewValues) {
                 let text = self.names.show(&assignment(&edit.field, before));
                 lines.extend(self.paragraph(TextRole::Removed, "     - ", &text, TextRole::Removed, 9));
             }
@@ -467,7 +514,8 @@ impl FindingPage<'_> {
         lines
     }
 
-    fn notes(&self, budget: PageBudget) -> Vec<StyledLine> {
+    /// Why there is no fix, what else to know, how often it happened, what is not shown, and where to read on.
+    fn notes(&self, budget: PageBudget, often: &str, is_fix_cut: bool) -> Vec<StyledLine> {
         let finding = self.finding;
         let mut notes: Vec<String> = Vec::new();
         if let Some(why) = finding.no_fix.as_ref().filter(|_| finding.fixes.is_empty()) {
@@ -476,21 +524,22 @@ impl FindingPage<'_> {
         notes.extend(finding.notes.iter().take(budget.notes).cloned());
         let mut hidden = Vec::new();
         let operations = finding.operations.len().saturating_sub(budget.operations) as u64;
-        let operations = operations + finding.unrelated_operations;
-        if operations > 0 {
-            hidden.push(count(operations, "other barrier"));
-        }
         let left = finding.notes.len().saturating_sub(budget.notes) as u64;
-        if left > 0 {
-            hidden.push(count(left, "note"));
+        for (number, word) in [(operations + finding.unrelated_operations, "other barrier"), (left, "note")] {
+            if number > 0 {
+                hidden.push(count(number, word));
+            }
         }
-        let mut last = String::new();
+        if is_fix_cut {
+            hidden.push("a part of the fix".to_owned());
+        }
+        let mut last = if often.is_empty() { String::new() } else { format!("{often}; ") };
         if self.names.detail == Detail::Verbose {
             if finding.unrelated_operations > 0 {
-                last = format!("{} not listed; ", count(finding.unrelated_operations, "other barrier"));
+                last += &format!("{} not listed; ", count(finding.unrelated_operations, "other barrier"));
             }
         } else if !hidden.is_empty() {
-            last = format!("{} not shown (--verbose); ", hidden.join(", "));
+            last += &format!("{} not shown (--verbose); ", hidden.join(", "));
         }
         last += &format!("`lavascope explain {}`", self.report.short_code(finding));
         notes.push(last);
@@ -527,6 +576,32 @@ impl FindingPage<'_> {
             self.paragraph(TextRole::Plain, &" ".repeat(*indent), &self.names.show(text), TextRole::Plain, indent + 2)
         };
         rows.iter().flat_map(line).collect()
+    }
+}
+
+/// Lets a reader tell the accesses apart, where both are written in one line.
+fn make_places_distinct(finding: &mut Finding) {
+    let line = |it: &FindingAccess| it.stack.source().map(|it| (it.file.clone(), it.line));
+    let [last, prior, ..] = &mut finding.accesses[..] else { return };
+    if line(last).is_none() || line(last) != line(prior) {
+        return;
+    }
+    let is_in_library = |it: &Stack| it.frames.first().is_some_and(|it| it.library.is_some());
+    if is_in_library(&last.stack) && is_in_library(&prior.stack) {
+        // One call of the program made all of it. What differs is inside of the library.
+        let accesses = finding.accesses.iter_mut().map(|it| &mut it.stack);
+        let stacks = accesses.chain(finding.operations.iter_mut().map(|it| &mut it.stack));
+        stacks.filter(|it| is_in_library(it)).for_each(|it| it.frames.retain(|it| it.library.is_some()));
+        return;
+    }
+    let numbers = [&*last, &*prior].map(|it| it.place.split_once(" of ").unwrap_or((it.place.as_str(), "")));
+    let names = match numbers {
+        [one, other] if one == other => [String::new(), "earlier: ".to_owned()],
+        [one, other] if one.1 == other.1 => [one, other].map(|it| format!("{} ", it.0)),
+        _ => [&*last, &*prior].map(|it| format!("{}: ", it.place)),
+    };
+    for (access, name) in [last, prior].into_iter().zip(names) {
+        access.action.insert_str(0, &name);
     }
 }
 
@@ -600,12 +675,20 @@ pub(super) fn change_head(change: &FixChange, finding: &Finding) -> String {
             (target, place) if target.strip_prefix("the ").is_some_and(|it| place.starts_with(it)) => {
                 format!("in {place}")
             }
-            (target, place) => format!("{verb} {target} at {place}"),
+            (target, place) => {
+                // The reader knows the command buffer of the finding.
+                let known = finding.accesses.first().and_then(|it| it.place.split_once(" of "));
+                let numbered = place.split_once(" of ").filter(|it| known.is_some_and(|known| known.1 == it.1));
+                format!("{verb} {target} at {}", numbered.map_or(place, |it| it.0))
+            }
         };
     };
     let is_known = finding.location().is_some_and(|it| it.file == source.file);
     let file = source.file.rsplit('/').next().filter(|_| is_known).unwrap_or(&source.file);
     let place = format!("{file}:{}", source.line);
+    if let Some((function, library)) = library_function(&change.stack).filter(|_| !change.target.is_empty()) {
+        return format!("{verb} {} in {function}() of {library}", change.target);
+    }
     match change.target.as_str() {
         "" => format!("in {place}"),
         // Scenarios have no functions.

@@ -17,6 +17,16 @@ pub(super) fn copy_stripped(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Copies a program without its table of symbols. Functions and lines stay, compressed.
+pub(super) fn copy_with_lines(from: &Path, to: &Path) -> Result<()> {
+    copy(from, to)?;
+    let file = to.display().to_string();
+    let options = ["--strip-unneeded", "--keep-section=.debug_*", "--compress-debug-sections=zlib"];
+    run_tool(Path::new("."), "objcopy", &[&options[..], &[&file]].concat())
+        .context("`objcopy` is in the package binutils")?;
+    Ok(())
+}
+
 /// The oldest C library that programs and libraries in a folder run on, like `2.34`.
 pub(super) fn needed_libc(folder: &Path) -> Result<String> {
     let mut newest = Vec::new();
@@ -54,6 +64,11 @@ mod tests {
         copy_stripped(&program, &folder.join("program")).expect("it can be stripped");
         let size = |path: &Path| fs::metadata(path).map(|it| it.len()).expect("a file");
         assert!(size(&folder.join("program")) < size(&program));
+        copy_with_lines(&program, &folder.join("lines")).expect("it can be stripped");
+        assert!(size(&folder.join("program")) < size(&folder.join("lines")));
+        assert!(size(&folder.join("lines")) < size(&program));
+        let sections = run_tool(&folder, "objdump", &["--section-headers", "lines"]).expect("sections");
+        assert!(sections.contains(".debug_line") && sections.contains(".debug_info"), "{sections}");
         assert!(needed_libc(&folder).expect("symbols").starts_with("2."));
         fs::remove_dir_all(folder).expect("a folder that can be removed");
     }

@@ -25,10 +25,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// What is built for an installation.
 const PACKAGES: [&str; 4] = ["lavascope-cli", "lavascope-layer", "lavascope-null-driver", "lavascope-samples"];
 
+const SAMPLES: &str = "lavascope-samples";
+
 /// Built files, and where they lie below the prefix.
 const BINARIES: [(&str, &str); 4] = [
     ("lavascope", "bin/lavascope"),
-    ("lavascope-samples", "bin/lavascope-samples"),
+    (SAMPLES, "bin/lavascope-samples"),
     ("libVkLayer_lavascope.so", "lib/libVkLayer_lavascope.so"),
     ("liblavascope_null_driver.so", "lib/liblavascope_null_driver.so"),
 ];
@@ -72,7 +74,9 @@ fn stage(root: &Path, prefix: &Path) -> Result<()> {
     }
     let release = release_folder()?;
     for (file, place) in BINARIES {
-        binaries::copy_stripped(&release.join(file), &prefix.join(place))?;
+        let (from, to) = (release.join(file), prefix.join(place));
+        // Reports about the samples show source lines, as those of the guide do.
+        if file == SAMPLES { binaries::copy_with_lines(&from, &to)? } else { binaries::copy_stripped(&from, &to)? }
     }
     let program = release.join("lavascope").display().to_string();
     process::run(root, &program, &["package-files", &prefix.display().to_string()])?;

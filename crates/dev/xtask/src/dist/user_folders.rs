@@ -22,7 +22,7 @@ pub(crate) fn install(root: &Path, prefix: Option<&Path>) -> Result<()> {
     let programs = prefix.join("bin");
     let is_on_path = std::env::var_os("PATH").is_some_and(|it| std::env::split_paths(&it).any(|it| it == programs));
     if !is_on_path {
-        println!("the shell does not search {0}: `export PATH=\"{0}:$PATH\"` makes it", programs.display());
+        println!("{0} is not in PATH. Add it: export PATH=\"{0}:$PATH\"", programs.display());
     }
     println!("`cargo xtask install --uninstall` removes them");
     Ok(())

@@ -279,7 +279,7 @@ struct ListenerGuards {
 }
 
 /// Does what the settings say, and tells who listens to calls.
-fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, ListenerGuards) {
+fn start_listeners(settings: &Settings, messages: &Arc<Messages>) -> (Listeners, ListenerGuards) {
     // Before a thread of ours begins.
     silence_panics();
     let complain = |setting: &str, text: &str| {
@@ -290,7 +290,7 @@ fn start_listeners(settings: &Settings, messages: &Messages) -> (Listeners, List
     {
         complain("report", &text);
     }
-    coverage::add_instance(settings);
+    coverage::add_instance(settings, messages);
     let mut listeners = Listeners::NONE;
     if let Some(output) = &settings.print {
         match PROCESS_STATE.start_printing(output) {
@@ -400,6 +400,7 @@ extern "C" fn at_exit() {
         inline_validation::end_process();
         debugger::report_unmet_first_access();
         coverage::write();
+        coverage::log_summary();
         if CHAINS.iter().all(|it| it.instances.len() == 0 && it.devices.len() == 0) {
             CHAINS.iter().for_each(|chain| {
                 chain.instances.release();

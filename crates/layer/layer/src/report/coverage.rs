@@ -4,12 +4,13 @@
 //! line: lines are written with the other counts of the validation, and whenever the number of submissions or shaders
 //! reaches the next power of two.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_findings::{CheckState, CheckedCount, Coverage, UncheckedCount};
-use lavascope_settings::{SETTINGS, Settings, SyncMode};
+use lavascope_settings::{OutputTarget, SETTINGS, Settings, SyncMode};
 use lavascope_validate::CheckedWork;
 
+use crate::report::messages::Messages;
 use crate::report::report_file;
 
 /// The settings that are checks, each with the one that it refines.
@@ -36,6 +37,8 @@ const CHECKS: [(&str, Option<&str>); 16] = [
 const ACCESS_CHECKS: [&str; 3] = ["gpu_descriptors", "gpu_buffer_bounds", "gpu_device_address"];
 
 const NO_SHADER_CHECKS: &str = "every check of their accesses is off";
+/// The option of `lavascope run` that switches the checks of shaders on.
+const GPU_OPTION: &str = "--gpu";
 const CORE_CHECKS: &str = "core checks";
 const SUBMIT_TIME_OFF: &str = "sync_submit_time is off";
 const BLOCKED: &str = "they wait for a semaphore that nothing signals";
@@ -47,6 +50,8 @@ static COVERAGE: Mutex<ProcessCoverage> = Mutex::new(ProcessCoverage {
     inline: None,
     off_thread: None,
     written: None,
+    has_findings: false,
+    log: None,
 });
 
 struct ProcessCoverage {
@@ -60,6 +65,9 @@ struct ProcessCoverage {
     off_thread: Option<ValidatedWork>,
     /// What the report has already.
     written: Option<Coverage>,
+    has_findings: bool,
+    /// Where the summary goes, if there is no report that has it.
+    log: Option<Arc<Messages>>,
 }
 
 /// What a validation did so far.
@@ -115,16 +123,18 @@ impl ProcessCoverage {
 }
 
 /// An instance is created with these settings.
-pub(crate) fn add_instance(settings: &Settings) {
-    if !report_file::is_open() {
+pub(crate) fn add_instance(settings: &Settings, messages: &Arc<Messages>) {
+    let is_logged = settings.summary && settings.log_filename == OutputTarget::Stderr;
+    if !report_file::is_open() && !is_logged {
         return;
     }
     let mut all = lock();
     let process = std::process::id();
     if all.process != process {
-        (all.process, all.checks) = (process, Vec::new());
+        (all.process, all.checks, all.has_findings) = (process, Vec::new(), false);
         (all.shaders, all.inline, all.off_thread, all.written) = (CheckedCount::default(), None, None, None);
     }
+    all.log = (!report_file::is_open()).then(|| messages.clone());
     let mut checks = Coverage { checks: std::mem::take(&mut all.checks), ..Coverage::default() };
     checks.add_checks(&checks_of(settings));
     all.checks = checks.checks;
@@ -194,9 +204,39 @@ pub(crate) fn retract_shaders(count: usize) {
     all.shaders.checked -= count;
 }
 
+/// Whether anybody wants to know what is checked.
+pub(crate) fn is_wanted() -> bool {
+    report_file::is_open() || lock().log.is_some()
+}
+
+/// A finding is reported that no setting filters.
+pub(crate) fn note_finding() {
+    lock().has_findings = true;
+}
+
+/// Logs what was checked, in the words of `lavascope run`. A program that submitted nothing and has no shaders did nothing
+/// that can be checked.
+pub(crate) fn log_summary() {
+    let mut all = lock();
+    let Some(log) = all.log.take().filter(|_| all.process == std::process::id()) else { return };
+    let (mut coverage, has_findings) = (all.coverage(), all.has_findings);
+    // Nothing is logged under the lock.
+    drop(all);
+    if !coverage.has_checks() || coverage.submits.seen + coverage.shaders.seen == 0 {
+        return;
+    }
+    if let Some(check) = coverage.checks.iter_mut().find(|it| it.why == GPU_OPTION) {
+        "the setting gpu is off".clone_into(&mut check.why);
+    }
+    let result = if has_findings { "" } else { ": no problems found" };
+    let unchecked = Some(coverage.unchecked_text()).filter(|it| !it.is_empty());
+    let unchecked = unchecked.map_or_else(String::new, |it| format!(". Not checked: {it}"));
+    log.log_plain(&format!("{}{result}{unchecked}", coverage.counts_text()));
+}
+
 /// What a validation did so far.
 pub(crate) fn set_validated(mode: SyncMode, validated: ValidatedWork) {
-    if !report_file::is_open() {
+    if !is_wanted() {
         return;
     }
     let mut all = lock();
@@ -224,7 +264,7 @@ fn checks_of(settings: &Settings) -> Vec<CheckState> {
         let is_refined_armed = refined.is_none_or(|it| checks.iter().any(|own| own.name == it && own.is_armed));
         let why = match (is_on, setting.source.as_str()) {
             (true, _) if !exists => "not in this version".to_owned(),
-            (false, "default") if name == "gpu" => "--gpu".to_owned(),
+            (false, "default") if name == "gpu" => GPU_OPTION.to_owned(),
             (true, _) | (false, "default") => String::new(),
             (false, "default with capture") => "off beside a capture".to_owned(),
             (false, source) => format!("off by {source}"),

@@ -270,13 +270,12 @@ impl Messages {
         answer
     }
 
-    /// The setting that filters a finding, if there is one.
-    pub(crate) fn ignored_by(&self, diagnostic: &Diagnostic) -> Option<String> {
+    /// The settings that filter a finding; empty if none does.
+    pub(crate) fn ignored_by(&self, diagnostic: &Diagnostic) -> Vec<String> {
         let name = CString::new(&*diagnostic.code.0).unwrap_or_default();
-        if self.rules.is_filtered(&name) {
-            return Some(format!("message_id_filter={}", diagnostic.code));
-        }
-        self.rules.ignore.iter().find(|rule| rule.matches(diagnostic)).map(IgnoreRule::to_string)
+        let filter = self.rules.is_filtered(&name).then(|| format!("message_id_filter={}", diagnostic.code));
+        let rules = self.rules.ignore.iter().filter(|rule| rule.matches(diagnostic)).map(IgnoreRule::to_string);
+        filter.into_iter().chain(rules).collect()
     }
 
     /// Whether messages end with the properties of the finding.
@@ -365,8 +364,6 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// The name of messages with prints of shaders.
 pub(crate) const PRINTF: &CStr = c"VVL-DEBUG-PRINTF";
-/// The names of messages about hazards begin with this.
-const HAZARD_PREFIX: &str = "SYNC-HAZARD-";
 
 /// Stops in the debugger. Ends the process if there is no debugger.
 fn break_into_debugger() {
@@ -384,16 +381,10 @@ impl MessageRules {
         self.actions.is_empty() || self.actions.contains(&DebugAction::Default)
     }
 
-    /// Whether the settings filter a name. They may contain former names and numbers of the Khronos layer for hazards.
+    /// Whether the settings filter a name.
     fn is_filtered(&self, name: &CStr) -> bool {
-        let own = name.to_string_lossy();
-        let former = own.strip_prefix(HAZARD_PREFIX).map(|it| format!("{HAZARD_PREFIX}{}", it.replace('-', "_")));
-        let former = former.as_deref();
-        let number = |name: &str| xxh32(name.as_bytes(), 8);
-        self.filter.iter().any(|message_id| match message_id {
-            MessageId::Name(text) => *text == own || Some(text.as_str()) == former,
-            MessageId::Number(item) => *item == number(&own) || former.is_some_and(|name| *item == number(name)),
-        })
+        let name = name.to_string_lossy();
+        self.filter.iter().any(|it| it.matches(&name))
     }
 
     fn formatted(&self, message: &OutgoingMessage<'_>) -> String {

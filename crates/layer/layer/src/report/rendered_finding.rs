@@ -21,8 +21,8 @@ pub(crate) struct RenderedFinding {
     /// The objects that it is about, with their debug names.
     objects: Vec<(ObjectId, Option<CString>)>,
     labels: MessageLabels,
-    /// The setting that filters it, if there is one.
-    pub(crate) ignored_by: Option<String>,
+    /// The settings that filter it; empty if none does.
+    pub(crate) ignored_by: Vec<String>,
 }
 
 impl RenderedFinding {

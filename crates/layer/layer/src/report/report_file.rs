@@ -81,10 +81,24 @@ pub(crate) fn gpu_memory_use(allocations: u64, bytes: u64) {
 /// Findings that nobody wants to hear of.
 #[derive(Clone)]
 pub(crate) struct IgnoredFindings {
-    /// The rule that fits them.
+    /// The rule that matches them.
     pub(crate) rule: String,
+    /// Zero if an earlier rule matches all of them, too.
     pub(crate) causes: u64,
     pub(crate) count: u64,
+}
+
+impl IgnoredFindings {
+    /// Adds a cause that occurred so often. It counts for the first of the rules that match it.
+    pub(crate) fn add(all: &mut Vec<IgnoredFindings>, rules: &[String], count: u64) {
+        for (at, rule) in rules.iter().enumerate() {
+            let (causes, count) = if at == 0 { (1, count) } else { (0, 0) };
+            match all.iter_mut().find(|it| it.rule == *rule) {
+                Some(known) => (known.causes, known.count) = (known.causes + causes, known.count + count),
+                None => all.push(IgnoredFindings { rule: rule.clone(), causes, count }),
+            }
+        }
+    }
 }
 
 /// What was ignored so far, by what found it.
@@ -98,12 +112,9 @@ pub(crate) fn ignored_hazards(all: Vec<IgnoredFindings>) {
 }
 
 /// A shader fault was ignored, which occurred so often.
-pub(crate) fn ignored_fault(rule: &str, count: u64) {
+pub(crate) fn ignored_fault(rules: &[String], count: u64) {
     let mut ignored = IGNORED.lock().unwrap_or_else(PoisonError::into_inner);
-    match ignored[1].iter_mut().find(|it| it.rule == rule) {
-        Some(known) => (known.causes, known.count) = (known.causes + 1, known.count + count),
-        None => ignored[1].push(IgnoredFindings { rule: rule.to_owned(), causes: 1, count }),
-    }
+    IgnoredFindings::add(&mut ignored[1], rules, count);
     write_ignored(&ignored.concat());
 }
 

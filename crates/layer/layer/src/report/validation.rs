@@ -494,7 +494,7 @@ impl Validation {
         let site = self
             .sites
             .entry((finding.site, instance))
-            .or_insert_with(|| ReportedSite { is_ignored: messages.ignored_by(own).is_some(), count: 0 });
+            .or_insert_with(|| ReportedSite { is_ignored: !messages.ignored_by(own).is_empty(), count: 0 });
         site.count += 1;
         let ReportedSite { is_ignored, count } = *site;
         let index = *self.cause_index.entry((finding.cause, instance, is_ignored)).or_insert_with(|| {
@@ -508,6 +508,9 @@ impl Validation {
                 self.log = Some(inbox.messages.clone());
             }
             return None;
+        }
+        if cause.count == 1 {
+            coverage::note_finding();
         }
         let is_reported = match cause.count {
             1 => report_file::finding(&cause.first_report(own, diagnostic)),
@@ -539,7 +542,7 @@ impl Validation {
     /// Writes to the report how much was checked so far.
     #[cold]
     fn report_coverage(&self) {
-        if !report_file::is_open() {
+        if !coverage::is_wanted() {
             return;
         }
         let mut unsupported: Vec<UncheckedCount> = Vec::new();
@@ -557,7 +560,7 @@ impl Validation {
     pub(crate) fn report_counts(&mut self) {
         self.report_coverage();
         let (diagnostics, variants) = (self.validator.diagnostics(), self.validator.variants());
-        for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_none() && it.reported > 0) {
+        for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_empty() && it.reported > 0) {
             let all = &diagnostics[cause.diagnostic_index];
             let own = cause.variant.map_or(all, |it| &variants[it]);
             if let Some(addition) = cause.addition(own, all)
@@ -625,10 +628,10 @@ impl Validation {
             let first = cause.rendered.text.lines().next().unwrap_or_default();
             text += &format!("\n  {}: {}: {first}", times_text(cause.count), cause.rendered.name.to_string_lossy());
         }
-        let is_ignored = |it: &&mut ReportedCause| it.rendered.ignored_by.is_some() && it.count > it.summarized;
+        let is_ignored = |it: &&mut ReportedCause| !it.rendered.ignored_by.is_empty() && it.count > it.summarized;
         let ignored = count_ignored(&self.causes);
         if self.causes.iter_mut().filter(is_ignored).map(|it| it.summarized = it.count).count() > 0 {
-            for ignored_findings in ignored {
+            for ignored_findings in ignored.iter().filter(|it| it.count > 0) {
                 text += &format!("\n  {}: ignored by {}", times_text(ignored_findings.count), ignored_findings.rule);
             }
         }
@@ -652,14 +655,7 @@ fn is_submission(command: Command) -> bool {
 fn count_ignored(causes: &[ReportedCause]) -> Vec<IgnoredFindings> {
     let mut all: Vec<IgnoredFindings> = Vec::new();
     for cause in causes.iter().filter(|it| it.count > 0) {
-        let Some(rule) = &cause.rendered.ignored_by else { continue };
-        match all.iter_mut().find(|it| it.rule == *rule) {
-            Some(ignored_findings) => {
-                (ignored_findings.causes, ignored_findings.count) =
-                    (ignored_findings.causes + 1, ignored_findings.count + cause.count)
-            }
-            None => all.push(IgnoredFindings { rule: rule.clone(), causes: 1, count: cause.count }),
-        }
+        IgnoredFindings::add(&mut all, &cause.rendered.ignored_by, cause.count);
     }
     all
 }

@@ -387,7 +387,8 @@ fn a_rule_that_is_none_is_reported() {
     }) else {
         return;
     };
-    let text = "lavascope: error: LAVASCOPE_IGNORE: ignore cannot contain this: `object=(a` is no regular expression";
+    let text =
+        "lavascope: error: LAVASCOPE_IGNORE: ignore cannot contain this: `object=(a` is not a regular expression";
     assert!(outcome.stderr.contains(text), "{}", outcome.stderr);
 }
 

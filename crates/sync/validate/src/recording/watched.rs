@@ -6,10 +6,11 @@
 use std::sync::Arc;
 
 use lavascope_abi::ObjectId;
-use lavascope_diag::{DiagnosticObject, FirstAccessKey};
+use lavascope_diag::{DiagnosticObject, FirstAccessKey, RecordedAccess};
+use lavascope_engine::access::usages::SYNC_TABLES;
 use lavascope_record::ObjectNames;
 use lavascope_sync_ir::{
-    Barrier, Command, CommandBufferId, Dependency, DependencyTarget, HostStep, ResourceId, WaitEvents,
+    Access, Barrier, Command, CommandBufferId, Dependency, DependencyTarget, HostStep, ResourceId, WaitEvents,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -35,6 +36,26 @@ pub(crate) struct WatchedCall {
     pub(crate) place: Option<(ObjectId, u32)>,
 }
 
+/// A resource that a call accesses.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct WatchedResource {
+    pub(crate) resource: ResourceId,
+    /// None if the call may do both.
+    pub(crate) is_write: Option<bool>,
+}
+
+impl WatchedResource {
+    pub(crate) fn of(access: &Access) -> WatchedResource {
+        let usage = SYNC_TABLES.usage(access.stage, access.access);
+        let is_write = usage.map(|it| SYNC_TABLES.write_column(it).is_some());
+        WatchedResource { resource: access.resource, is_write }
+    }
+
+    fn any(resource: ResourceId) -> WatchedResource {
+        WatchedResource { resource, is_write: None }
+    }
+}
+
 impl WatchedAccesses {
     pub(crate) fn add(&mut self, keys: &[FirstAccessKey]) {
         self.keys.extend(keys);
@@ -45,9 +66,16 @@ impl WatchedAccesses {
     }
 
     /// Compares an access of a call with the keys.
-    pub(crate) fn compare(&mut self, call: &WatchedCall, resource: &DiagnosticObject, names: &ObjectNames) {
-        let fits = |it: &FirstAccessKey| it.fits(call.function, call.label.as_deref(), resource);
-        if !self.keys.iter().any(fits) {
+    pub(crate) fn compare(
+        &mut self,
+        call: &WatchedCall,
+        resource: &DiagnosticObject,
+        is_write: Option<bool>,
+        names: &ObjectNames,
+    ) {
+        let (function, label) = (call.function, call.label.as_deref());
+        let recorded = RecordedAccess { function, label, object: resource, is_write };
+        if !self.keys.iter().any(|it| it.fits(&recorded)) {
             return;
         }
         let object = match &resource.name {
@@ -63,9 +91,9 @@ impl WatchedAccesses {
     }
 
     /// The resources that a command accesses beside those of actions. The end of a render pass accesses its attachments.
-    pub(crate) fn resources_of(&mut self, id: CommandBufferId, command: &Command) -> Vec<ResourceId> {
-        match command {
-            Command::Action(accesses) => accesses.iter().map(|it| it.resource).collect(),
+    pub(crate) fn resources_of(&mut self, id: CommandBufferId, command: &Command) -> Vec<WatchedResource> {
+        let resources = match command {
+            Command::Action(accesses) => return accesses.iter().map(WatchedResource::of).collect(),
             Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => {
                 resources_of_dependencies(dependencies)
             }
@@ -88,7 +116,8 @@ impl WatchedAccesses {
             Command::NextSubpass => self.attachments.get(&id).cloned().unwrap_or_default(),
             Command::EndRenderPass | Command::EndRendering => self.attachments.remove(&id).unwrap_or_default(),
             Command::SetEvent(_) | Command::ResetEvent { .. } | Command::Execute(_) => Vec::new(),
-        }
+        };
+        resources.into_iter().map(WatchedResource::any).collect()
     }
 }
 
@@ -104,10 +133,13 @@ fn resources_of_dependencies(dependencies: &[Dependency]) -> Vec<ResourceId> {
 }
 
 /// The resources that the host or the presentation engine accesses.
-pub(crate) fn resources_of_step(step: &HostStep) -> Vec<ResourceId> {
+pub(crate) fn resources_of_step(step: &HostStep) -> Vec<WatchedResource> {
     match step {
-        HostStep::HostAccess { resource, .. } | HostStep::Acquire { image: resource, .. } => vec![*resource],
-        HostStep::Present { images, .. } => images.clone(),
+        HostStep::HostAccess { resource, is_write, .. } => {
+            vec![WatchedResource { resource: *resource, is_write: Some(*is_write) }]
+        }
+        HostStep::Acquire { image, .. } => vec![WatchedResource::any(*image)],
+        HostStep::Present { images, .. } => images.iter().copied().map(WatchedResource::any).collect(),
         HostStep::Submit { .. }
         | HostStep::WaitFences(_)
         | HostStep::ResetFences(_)

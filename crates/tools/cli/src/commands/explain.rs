@@ -40,7 +40,22 @@ pub(crate) fn run(arguments: &ExplainArguments) -> anyhow::Result<CommandOutcome
 /// The page, with the code that was asked for: several commands may have one page.
 fn text_about(page: &CodePage, asked: &str) -> String {
     let names_command = ["VUID-vk", "SYNC-vk"].iter().any(|it| asked.starts_with(it));
-    if names_command { page.text.replace(&*page.code.0, asked) } else { page.text.to_owned() }
+    let text = if names_command { page.text.replace(&*page.code.0, asked) } else { page.text.to_owned() };
+    with_paths(&text)
+}
+
+/// A terminal has no links: pages of this repository are shown by their path, `docs/settings.md`.
+fn with_paths(page: &str) -> String {
+    const TO_DOCS: &str = "](../";
+    let mut text = String::with_capacity(page.len());
+    let mut rest = page;
+    while let Some(at) = rest.find(TO_DOCS) {
+        let (before, target) = (&rest[..at], &rest[at + TO_DOCS.len()..]);
+        let (Some(begin), Some(end)) = (before.rfind('['), target.find(')')) else { break };
+        text += &format!("{}docs/{}", &before[..begin], &target[..end]);
+        rest = &target[end + 1..];
+    }
+    text + rest
 }
 
 fn unknown(code: &str) -> String {
@@ -78,6 +93,20 @@ impl CodeInfo {
             message_id,
             summary: code_page.summary(),
             page,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_the_repository_are_shown_by_their_path() {
+        let text = with_paths("a [settings.md](../settings.md) b [x](https://e.org), [c](../ci.md#d).");
+        assert_eq!(text, "a docs/settings.md b [x](https://e.org), docs/ci.md#d.");
+        for page in code_pages::pages() {
+            assert!(!text_about(&page, "RAW").contains("](../"), "{}", page.code);
         }
     }
 }

@@ -25,7 +25,7 @@ pub(crate) struct InstrumentArguments {
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Tell what was done about each access
+    /// Report what was done about each access
     #[arg(long)]
     explain: bool,
     /// Where the shader finds its tables: `set:N`, `push:OFFSET` or `constants`
@@ -34,7 +34,7 @@ pub(crate) struct InstrumentArguments {
     /// Branch around every access that may be wrong, and expect nothing of the host
     #[arg(long)]
     branch: bool,
-    /// Record the faults of these sites where they happen
+    /// Record the faults of these accesses where they happen
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
     sites: Vec<u32>,
     /// Make records of what the shader prints with debugPrintfEXT
@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &InstrumentArguments) -> anyhow::Result<CommandOutc
     let name = arguments.file.display();
     let bytes = fs::read(&arguments.file).with_context(|| format!("{name} cannot be read"))?;
     if bytes.len() % 4 != 0 {
-        bail!("{name} is no SPIR-V: its size is no whole number of words");
+        bail!("{name} is not SPIR-V: its size is not a whole number of words");
     }
     let words: Vec<u32> = bytes.chunks_exact(4).map(|it| u32::from_le_bytes([it[0], it[1], it[2], it[3]])).collect();
     let module = Module::parse(&words).with_context(|| format!("{name} is no SPIR-V"))?;
@@ -80,7 +80,7 @@ fn root(text: &str) -> Result<RootLocation, String> {
             if offset % 4 == 0 {
                 Ok(RootLocation::PushConstant { offset })
             } else {
-                Err(format!("{offset} is no multiple of 4"))
+                Err(format!("{offset} is not a multiple of 4"))
             }
         }
         None if text == "constants" => Ok(RootLocation::Specialization),
@@ -93,7 +93,7 @@ fn write(path: &Path, words: &[u32]) -> anyhow::Result<()> {
     fs::write(path, bytes).with_context(|| format!("{} cannot be written", path.display()))
 }
 
-/// How many sites of each kind.
+/// How many accesses of each kind.
 fn summary(made: &InstrumentedModule) -> String {
     let count = |is: fn(CheckDecision) -> bool| made.sites.iter().filter(|it| is(it.decision)).count();
     let parts = [
@@ -106,8 +106,8 @@ fn summary(made: &InstrumentedModule) -> String {
     let parts: Vec<String> = parts.iter().filter(|it| it.0 > 0).map(|it| format!("{} {}", it.0, it.1)).collect();
     match made.sites.len() {
         0 => "nothing in it could go wrong".to_owned(),
-        1 => format!("1 site, {}", parts.join(", ")),
-        sites => format!("{sites} sites: {}", parts.join(", ")),
+        1 => format!("1 access: {}", parts.join(", ")),
+        accesses => format!("{accesses} accesses: {}", parts.join(", ")),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::text;
 const EXIT_CODES: &str = "\
 Exit codes:
   0  the report is printed, whatever it has
-  2  the file cannot be read, or is no report";
+  2  the file cannot be read, or is not a report";
 
 /// Print a report that `run`, `check` or `replay` wrote as JSON
 #[derive(clap::Args)]

@@ -14,7 +14,7 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::direct_driver::DriverWatch;
 use crate::launch::missing_instance;
-use crate::report::baseline::{BaselineArguments, remove_ignored};
+use crate::report::baseline::BaselineArguments;
 use crate::report::coverage;
 use crate::report::output::{ReportArguments, TextStream, create_output};
 use crate::report::run_summary;
@@ -160,10 +160,11 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         coverage.replace_reason("sync", "--no-sync");
     }
     let mut document = document(arguments, end, &mut report)?;
-    remove_ignored(&mut document, &rules);
+    let hidden = rules.apply([&mut document.findings]).with_those_of_layer(&report);
     if let Some(baseline) = &baseline {
         baseline.compare(&mut document, !has_failed(&report));
     }
+    hidden.report(&mut document, !has_failed(&report));
     if report.processes.is_empty() {
         text::emit_stderr(&missing_instance::explain(program, &setup, direct_driver));
     }

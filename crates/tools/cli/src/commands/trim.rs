@@ -100,12 +100,12 @@ pub(crate) fn render_summary(trim_summary: &TrimSummary) -> String {
     }
     if trim_summary.frames_left_out + trim_summary.submits_left_out > 0 {
         text += &format!(
-            "; {} frames and {} submissions are left out",
+            "; {} frames and {} submissions are skipped",
             trim_summary.frames_left_out, trim_summary.submits_left_out
         );
     }
     if let Some(reason) = trim_summary.reason.filter(|_| trim_summary.calls_before > 0) {
-        text += &format!("; all that came before stays: {reason}");
+        text += &format!("; everything before the part is kept, because {reason}");
     }
     text
 }

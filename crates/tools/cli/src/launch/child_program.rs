@@ -55,7 +55,7 @@ fn start_error(program: &OsStr, error: &io::Error) -> anyhow::Error {
     let is_path = program.as_encoded_bytes().contains(&b'/');
     let text = match error.kind() {
         ErrorKind::NotFound if !is_path && path.is_file() => {
-            format!("no folder in PATH has `{name}`; for the file of this folder say `./{name}`")
+            format!("no folder in PATH has `{name}`; for the file in this folder, use `./{name}`")
         }
         ErrorKind::NotFound if !is_path => format!("no folder in PATH has `{name}`"),
         ErrorKind::NotFound if path.exists() => {
@@ -67,7 +67,7 @@ fn start_error(program: &OsStr, error: &io::Error) -> anyhow::Error {
             format!("`{name}` is not executable; if it is a program, `chmod +x {name}` makes it so")
         }
         _ if process::is_not_executable(error) => {
-            format!("`{name}` is no program that this machine can run: neither a script with `#!` nor built for it")
+            format!("`{name}` is not a program that this machine can run: neither a script with `#!` nor built for it")
         }
         _ => format!("`{name}` cannot be started: {error}"),
     };

@@ -39,7 +39,7 @@ impl Library {
     pub(crate) fn find(&self) -> Result<String> {
         let path = match std::env::var_os(self.variable).filter(|it| !it.is_empty()) {
             Some(path) if Path::new(&path).is_file() => PathBuf::from(path),
-            Some(path) => bail!("{} is {}, which is no file", self.variable, path.display()),
+            Some(path) => bail!("{} is {}, which is not a file", self.variable, path.display()),
             None => self.near_this_program()?,
         };
         let path = std::path::absolute(path).context("the current folder is not known")?;
@@ -99,7 +99,7 @@ impl Library {
                 self.variable
             ),
             Some(ManifestProblem::BadLibrary { library, reason, .. }) => {
-                bail!("{} is no library: {reason}; name another file in {}", library.display(), self.variable)
+                bail!("{} is not a library: {reason}; name another file in {}", library.display(), self.variable)
             }
             Some(problem) => bail!("{problem}"),
         }

@@ -1,5 +1,6 @@
-//! Findings that are known, or that nobody wants to hear of: what `run` and `check` have in common.
+//! Findings that are known, or that nobody wants to hear of: what `run`, `check` and `replay` have in common.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,16 @@ use lavascope_diag::IgnoreRule;
 use lavascope_findings::{
     Baseline, BaselineEntry, Date, Finding, FindingSeverity, FindingsReport, ReportNotice, is_old_baseline,
 };
+use lavascope_settings::{ApplicationSettings, MessageId, Problem, SettingSource};
 use serde_json::json;
 
+use crate::report::LayerReport;
 use crate::text;
 
 /// More entries that did not occur are only counted.
 const NOT_FOUND_MAX: usize = 20;
 
-#[derive(clap::Args)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct BaselineArguments {
     /// Findings in this file are known: they are counted, and do not change the exit code
     #[arg(long, value_name = "FILE")]
@@ -37,8 +40,32 @@ impl BaselineArguments {
         BaselineFile::read(path, self.update_baseline).map(Some)
     }
 
-    pub(crate) fn rules(&self) -> Result<Vec<IgnoreRule>> {
-        self.ignore.iter().map(|it| IgnoreRule::parse(it).map_err(|why| anyhow!("--ignore: {why}"))).collect()
+    /// Whether an option is used.
+    pub(crate) fn is_used(&self) -> bool {
+        self.baseline.is_some() || !self.ignore.is_empty()
+    }
+
+    /// The rules of the options, for findings of the layer: it knows the settings.
+    pub(crate) fn rules(&self) -> Result<HidingRules> {
+        let rule = |it: &String| IgnoreRule::parse(it).map_err(|why| anyhow!("--ignore: {why}"));
+        let options = self.ignore.iter().map(rule).collect::<Result<_>>()?;
+        Ok(HidingRules { options, ..HidingRules::default() })
+    }
+
+    /// The rules of the options and of the settings that the layer would have here, and what is wrong with those.
+    pub(crate) fn rules_and_settings(&self) -> Result<(HidingRules, Vec<ReportNotice>)> {
+        let (settings, problems) = lavascope_settings::sources::read(ApplicationSettings::default());
+        let rules = HidingRules {
+            settings: settings.ignore.iter().filter_map(|it| IgnoreRule::parse(it).ok()).collect(),
+            filter: settings.message_id_filter,
+            ..self.rules()?
+        };
+        let notice = |it: &Problem| ReportNotice::new(FindingSeverity::Error, format!("{}: {}", it.source, it.text()));
+        let is_about_rules = |problem: &&Problem| match &problem.source {
+            SettingSource::Variable(name) => ["_IGNORE", "_MESSAGE_ID_FILTER"].iter().any(|end| name.ends_with(end)),
+            _ => false,
+        };
+        Ok((rules, problems.iter().filter(is_about_rules).map(notice).collect()))
     }
 
     /// The rules as the layer reads them, behind those that are set already.
@@ -50,11 +77,62 @@ impl BaselineArguments {
     }
 }
 
-/// Removes the findings that rules fit, and counts them.
-pub(crate) fn remove_ignored(report: &mut FindingsReport, rules: &[IgnoreRule]) {
-    let before = report.findings.len();
-    report.findings.retain(|it| !rules.iter().any(|rule| it.is_ignored_by(rule)));
-    report.ignored += (before - report.findings.len()) as u64;
+/// Which findings nobody wants to see.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HidingRules {
+    /// Of `--ignore`.
+    options: Vec<IgnoreRule>,
+    /// Of the settings `ignore` and `message_id_filter`.
+    settings: Vec<IgnoreRule>,
+    filter: Vec<MessageId>,
+}
+
+impl HidingRules {
+    /// Removes the findings that rules match.
+    pub(crate) fn apply<const N: usize>(&self, lists: [&mut Vec<Finding>; N]) -> HiddenFindings {
+        let mut unused: Vec<&IgnoreRule> = self.options.iter().collect();
+        let mut count = 0;
+        for list in lists {
+            let before = list.len();
+            list.retain(|finding| {
+                unused.retain(|rule| !finding.is_ignored_by(rule));
+                !self.hides(finding)
+            });
+            count += (before - list.len()) as u64;
+        }
+        HiddenFindings { count, unused: unused.into_iter().map(IgnoreRule::to_string).collect() }
+    }
+
+    fn hides(&self, finding: &Finding) -> bool {
+        let mut rules = self.options.iter().chain(&self.settings);
+        rules.any(|it| finding.is_ignored_by(it)) || self.filter.iter().any(|it| it.matches(&finding.code))
+    }
+}
+
+/// What rules did.
+pub(crate) struct HiddenFindings {
+    count: u64,
+    /// Rules of `--ignore` that match nothing.
+    unused: Vec<String>,
+}
+
+impl HiddenFindings {
+    /// Without the rules that matched findings in the layer, which reports only how many those were.
+    pub(crate) fn with_those_of_layer(mut self, layer: &LayerReport) -> HiddenFindings {
+        let ignored = layer.processes.iter().flat_map(|it| &it.ignored);
+        let used: HashSet<&str> = ignored.map(|it| it.rule.as_str()).collect();
+        self.unused.retain(|rule| !used.contains(rule.as_str()));
+        self
+    }
+
+    /// Counts the findings. If the report has all findings that there are, it also names the rules that match none: one
+    /// with a slip of the pen hides nothing, and looks like one that does.
+    pub(crate) fn report(&self, report: &mut FindingsReport, is_complete: bool) {
+        report.ignored += self.count;
+        let notice =
+            |rule: &String| ReportNotice::new(FindingSeverity::Info, format!("`--ignore {rule}` matched nothing"));
+        report.notices.extend(self.unused.iter().filter(|_| is_complete).map(notice));
+    }
 }
 
 /// A baseline and the file it is in.
@@ -77,7 +155,7 @@ impl BaselineFile {
         let text = String::from_utf8(bytes).map_err(|error| {
             let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
             let line = valid.iter().filter(|it| **it == b'\n').count() + 1;
-            anyhow!("{shown}:{line}: this is no text in UTF-8")
+            anyhow!("{shown}:{line}: not UTF-8 text")
         })?;
         let is_empty = is_missing || is_updated && is_old_baseline(&text);
         let baseline = if is_empty { Ok(Baseline::default()) } else { Baseline::parse(&text) };
@@ -104,7 +182,7 @@ impl BaselineFile {
         }
         for entry in self.baseline.expired_in(&report.findings, self.today).iter().filter(|_| !self.is_updated) {
             let until = entry.until.as_deref().unwrap_or_default();
-            notice(FindingSeverity::Info, format!("{shown}: counts again since {until}: {}", entry_text(entry)));
+            notice(FindingSeverity::Info, format!("{shown}: known until {until}, counts again: {}", entry_text(entry)));
         }
         if self.is_updated {
             return;
@@ -140,8 +218,11 @@ fn entry_text(entry: &BaselineEntry) -> String {
 }
 
 fn not_found_text(file: &Path, gone: &[BaselineEntry]) -> String {
-    let count = if gone.len() == 1 { "1 finding".to_owned() } else { format!("{} findings", gone.len()) };
-    let mut lines = vec![format!("{count} of {} did not occur; --update-baseline removes them", file.display())];
+    let (count, them) = match gone.len() {
+        1 => ("1 finding".to_owned(), "it"),
+        number => (format!("{number} findings"), "them"),
+    };
+    let mut lines = vec![format!("{count} of {} did not occur; --update-baseline removes {them}", file.display())];
     lines.extend(gone.iter().take(NOT_FOUND_MAX).map(entry_text));
     if gone.len() > NOT_FOUND_MAX {
         lines.push(format!("and {} more", gone.len() - NOT_FOUND_MAX));

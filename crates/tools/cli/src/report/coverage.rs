@@ -1,8 +1,9 @@
 //! What `run` says at its end about what was checked.
 
-use lavascope_findings::{Coverage, FindingsReport};
+use lavascope_findings::{Coverage, FindingsReport, wrapped_line};
 
 use crate::report::Process;
+use crate::text::terminal::Terminal;
 
 /// What the processes of a report did together.
 pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
@@ -15,7 +16,8 @@ pub(crate) fn of_processes(processes: &[Process]) -> Option<Coverage> {
 
 /// The last line of a run, if something ran: what was checked, how much, and what was not.
 pub(crate) fn summary_line(report: &FindingsReport) -> Option<String> {
-    Some(format!("lavascope: {}\n", report.coverage_text()?))
+    let line = format!("lavascope: {}", report.coverage_text()?);
+    Some(wrapped_line(&line, Terminal::stderr().width))
 }
 
 /// The same for commands that check only if they are asked to: none if nothing was checked.
@@ -30,5 +32,6 @@ pub(crate) fn shortfall_line(report: &FindingsReport, wanted: f64) -> Option<Str
     let shortfall = coverage.shortfall(wanted)?;
     // Never rounded up to what is wanted.
     let percent = (shortfall.percent * 100.0).floor() / 100.0;
-    Some(format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}\n", shortfall.why))
+    let line = format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}", shortfall.why);
+    Some(wrapped_line(&line, Terminal::stderr().width))
 }

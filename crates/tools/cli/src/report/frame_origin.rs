@@ -44,7 +44,11 @@ const FOREIGN_FOLDERS: [&str; 8] =
 /// Folders of the system, whose shared libraries the user did not write.
 const SYSTEM_FOLDERS: [&str; 6] = ["/lib/", "/lib64/", "/nix/store/", "/snap/", "/usr/lib/", "/usr/lib64/"];
 
-pub(crate) fn frame_origin(frame: &StackFrame) -> FrameOrigin {
+/// Folders where people install programs with the libraries that belong to them.
+const INSTALL_FOLDERS: [&str; 2] = ["/opt/", "/usr/local/"];
+
+/// `programs` are the files of the programs that ran.
+pub(crate) fn frame_origin(frame: &StackFrame, programs: &[String]) -> FrameOrigin {
     let of_file = frame.source.as_ref().map_or(FrameOrigin::Program, |it| origin_of_file(&it.file));
     if of_file != FrameOrigin::Program {
         return of_file;
@@ -54,7 +58,7 @@ pub(crate) fn frame_origin(frame: &StackFrame) -> FrameOrigin {
     if frame.symbol.as_deref().is_some_and(|it| starts_programs.contains(&it)) {
         return FrameOrigin::Plumbing;
     }
-    frame.module.as_deref().map_or(FrameOrigin::Program, origin_of_module)
+    frame.module.as_deref().map_or(FrameOrigin::Program, |it| origin_of_module(it, programs))
 }
 
 fn origin_of_file(file: &str) -> FrameOrigin {
@@ -83,16 +87,25 @@ fn origin_of_file(file: &str) -> FrameOrigin {
     }
 }
 
-fn origin_of_module(path: &str) -> FrameOrigin {
+fn origin_of_module(path: &str, programs: &[String]) -> FrameOrigin {
     let name = Path::new(path).file_name().map(|it| it.to_string_lossy()).unwrap_or_default();
     if PLUMBING_MODULES.iter().any(|it| name.starts_with(it)) {
         return FrameOrigin::Plumbing;
     }
     // Programs of the system are what the user runs.
-    match name.find(".so").filter(|_| SYSTEM_FOLDERS.iter().any(|it| path.starts_with(it))) {
+    let is_installed = install_folder(path).is_some_and(|folder| !programs.iter().any(|it| it.starts_with(folder)));
+    match name.find(".so").filter(|_| is_installed || SYSTEM_FOLDERS.iter().any(|it| path.starts_with(it))) {
         Some(end) => FrameOrigin::Library(name[..end].to_owned()),
         None => FrameOrigin::Program,
     }
+}
+
+/// The folder of a file that was installed apart from the system: `/opt/engine/` or `/usr/local/`.
+fn install_folder(path: &str) -> Option<&str> {
+    let folder = INSTALL_FOLDERS.into_iter().find(|it| path.starts_with(it))?;
+    // Each program has a folder of its own in `/opt`.
+    let own = path[folder.len()..].find('/').filter(|_| folder == "/opt/").map_or(0, |it| it + 1);
+    Some(&path[..folder.len() + own])
 }
 
 /// Whether a function has the name of a Vulkan command or a part of it: `Commands::fill` of `vkCmdFillBuffer`.
@@ -123,11 +136,9 @@ mod tests {
 
     fn origin(module: &str, file: &str) -> FrameOrigin {
         let source = SourceLocation { file: file.to_owned(), line: 1, ..SourceLocation::default() };
-        frame_origin(&StackFrame {
-            module: Some(module.to_owned()),
-            source: Some(source).filter(|_| !file.is_empty()),
-            ..StackFrame::default()
-        })
+        let source = Some(source).filter(|_| !file.is_empty());
+        let frame = StackFrame { module: Some(module.to_owned()), source, ..StackFrame::default() };
+        frame_origin(&frame, &["/opt/me/app".to_owned()])
     }
 
     #[test]
@@ -161,6 +172,9 @@ mod tests {
             ("/opt/me/app", "src/main.c", FrameOrigin::Program),
             ("/usr/bin/vkcube", "", FrameOrigin::Program),
             ("/opt/me/libengine.so", "", FrameOrigin::Program),
+            ("/opt/engine/lib/libengine.so.2", "", library("libengine")),
+            ("/usr/local/lib/libengine.so.2", "", library("libengine")),
+            ("/usr/local/bin/app", "", FrameOrigin::Program),
             ("/usr/lib/x86_64-linux-gnu/libgtk-4.so.1.800.3", "", library("libgtk-4")),
             ("/lib/x86_64-linux-gnu/libc.so.6", "", FrameOrigin::Plumbing),
             ("/usr/lib/x86_64-linux-gnu/libvulkan_lvp.so", "", FrameOrigin::Plumbing),

@@ -275,7 +275,7 @@ impl LayerReport {
             ..FindingsReport::default()
         };
         document.sections.insert("processes".to_owned(), serde_json::to_value(&self.processes)?);
-        let mut symbols = Symbols::default();
+        let mut symbols = Symbols::of_programs(self.processes.iter().map(|it| it.program.clone()).collect());
         document.findings.iter_mut().for_each(|it| symbols.find(it));
         Ok(document)
     }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 
 use addr2line::Loader;
-use lavascope_findings::{Finding, SourceLocation, Stack, StackFrame};
+use lavascope_findings::{Finding, SourceLocation, Stack, StackFrame, simple_function_name};
 use lavascope_platform::pages::page_size;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment};
@@ -18,6 +18,8 @@ use crate::report::source_lines::SourceLines;
 /// The modules that were read; none for those that cannot be read.
 #[derive(Default)]
 pub(crate) struct Symbols {
+    /// The files of the programs that ran.
+    programs: Vec<String>,
     modules: HashMap<String, Option<Module>>,
     lines: SourceLines,
 }
@@ -46,10 +48,15 @@ fn first_address(path: &str) -> Option<u64> {
 }
 
 impl Symbols {
+    pub(crate) fn of_programs(programs: Vec<String>) -> Symbols {
+        Symbols { programs, ..Symbols::default() }
+    }
+
     /// Finds source lines for all call stacks of a finding, and the library that it is in.
     pub(crate) fn find(&mut self, finding: &mut Finding) {
         finding.stacks_mut().for_each(|it| self.find_stack(it));
         mark_wrappers(finding);
+        mark_shared_callees(finding);
         finding.source.iter_mut().for_each(|it| self.lines.complete(it));
         let innermost = finding.accesses.first().and_then(|it| it.stack.frames.first());
         finding.library = innermost.and_then(|it| it.library.clone());
@@ -59,7 +66,7 @@ impl Symbols {
     fn find_stack(&mut self, stack: &mut Stack) {
         let frames = std::mem::take(&mut stack.frames).into_iter().flat_map(|it| self.frames(it));
         for mut frame in frames.collect::<Vec<_>>() {
-            frame.library = match frame_origin(&frame) {
+            frame.library = match frame_origin(&frame, &self.programs) {
                 FrameOrigin::Program => None,
                 FrameOrigin::Library(name) => Some(name),
                 FrameOrigin::Plumbing => continue,
@@ -67,6 +74,7 @@ impl Symbols {
             frame.source.iter_mut().for_each(|it| self.lines.complete(it));
             stack.frames.push(frame);
         }
+        name_closures(stack);
     }
 
     fn frames(&mut self, frame: StackFrame) -> Vec<StackFrame> {
@@ -83,6 +91,12 @@ impl Symbols {
         let found = find_symbol_frames(loader, address).unwrap_or_default();
         let named = |it: SymbolFrame| StackFrame { symbol: it.function, source: it.source, ..frame.clone() };
         let mut frames: Vec<StackFrame> = found.into_iter().map(named).collect();
+        // The name of a closure is short there, and whole in the table of functions.
+        if let Some(outermost) = frames.last_mut().filter(|it| it.symbol.as_deref().is_some_and(is_closure)) {
+            let whole = loader.find_symbol(address).map(demangled).filter(|it| !is_closure(it));
+            outermost.source.iter_mut().for_each(|it| it.function = whole.clone().or(it.function.take()));
+            outermost.symbol = whole.or(outermost.symbol.take());
+        }
         if frames.iter().all(|it| it.symbol.is_none()) {
             // Without debug information there may still be a table of functions.
             let function = loader.find_symbol(address).or(frame.symbol.as_deref());
@@ -98,6 +112,53 @@ impl Symbols {
         }
         frames
     }
+}
+
+/// Whether a name is that of a closure, without the function that has it: `{closure#1}`.
+fn is_closure(name: &str) -> bool {
+    simple_function_name(name).starts_with('{')
+}
+
+/// Gives closures the names of the functions that they are written in. Debug information may have only `{closure#1}`; then
+/// it is the next caller in the same file. A closure that is called from elsewhere stays without a name.
+fn name_closures(stack: &mut Stack) {
+    for at in 0..stack.frames.len() {
+        let (inner, outer) = stack.frames.split_at_mut(at + 1);
+        let frame = &mut inner[at];
+        let Some(source) = frame.source.as_mut() else { continue };
+        let Some(own) = source.function.clone().filter(|it| is_closure(it)) else { continue };
+        let of_file = outer.iter().filter_map(|it| it.source.as_ref()).filter(|it| it.file == source.file);
+        let enclosing = of_file.filter_map(|it| it.function.as_deref()).find(|it| !is_closure(it));
+        source.function = enclosing.map(|it| format!("{}::{own}", simple_function_name(it)));
+        frame.symbol = source.function.clone().or(Some(own));
+    }
+}
+
+/// Where both accesses are in one line of a function, that function is shown by the lines that call it, if those differ.
+fn mark_shared_callees(finding: &mut Finding) {
+    let [last, prior, ..] = &finding.accesses[..] else { return };
+    let Some(count) = shared_callees(&last.stack, &prior.stack) else { return };
+    let known = [last.stack.clone(), prior.stack.clone()];
+    // A fix may be at one of the two accesses.
+    for stack in finding.stacks_mut().filter(|it| known.contains(it)) {
+        let own = stack.frames.iter_mut().filter(|it| is_own_line(it));
+        own.take(count).for_each(|it| it.is_wrapper = true);
+    }
+}
+
+/// How many functions of the program the two stacks have in common from the innermost one on, if they differ behind those.
+fn shared_callees(one: &Stack, other: &Stack) -> Option<usize> {
+    let lines = |stack: &Stack| -> Vec<(String, u32)> {
+        let own = stack.frames.iter().filter(|it| is_own_line(it)).filter_map(|it| it.source.as_ref());
+        own.map(|it| (it.file.clone(), it.line)).collect()
+    };
+    let (one, other) = (lines(one), lines(other));
+    let count = one.iter().zip(&other).take_while(|it| it.0 == it.1).count();
+    (count > 0 && count < one.len().min(other.len())).then_some(count)
+}
+
+fn is_own_line(frame: &StackFrame) -> bool {
+    frame.library.is_none() && !frame.is_wrapper && frame.source.as_ref().is_some_and(|it| it.line > 0)
 }
 
 /// Marks the functions that only pass a command on. A report shows who calls them.
@@ -180,6 +241,45 @@ fn demangled(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn stack(frames: &[(&str, &str, u32)]) -> Stack {
+        let frame = |(function, file, line): &(&str, &str, u32)| {
+            let function = Some((*function).to_owned());
+            let source =
+                SourceLocation { file: (*file).to_owned(), line: *line, function, ..SourceLocation::default() };
+            StackFrame { symbol: source.function.clone(), source: Some(source), ..StackFrame::default() }
+        };
+        Stack { frames: frames.iter().map(frame).collect() }
+    }
+
+    #[test]
+    fn closures_have_the_name_of_their_function() {
+        let mut own = stack(&[
+            ("{closure#1}", "five.rs", 59),
+            ("labeled<(), five::run_frame::{closure#0}::{closure_env#1}>", "labels.rs", 28),
+            ("{closure#0}", "five.rs", 57),
+            ("five::run_frame", "five.rs", 55),
+            ("{closure#0}", "pool.rs", 9),
+        ]);
+        name_closures(&mut own);
+        let names = own.frames.iter().map(|it| it.source.as_ref().and_then(|it| it.function.as_deref()));
+        let names: Vec<_> = names.map(|it| it.map(simple_function_name)).collect();
+        let name = |it: &str| Some(it.to_owned());
+        assert_eq!(names, [name("run_frame"), name("labeled"), name("run_frame"), name("run_frame"), None]);
+    }
+
+    #[test]
+    fn accesses_of_one_line_are_shown_where_their_callers_differ() {
+        let shared =
+            |one: &[(&str, &str, u32)], other: &[(&str, &str, u32)]| shared_callees(&stack(one), &stack(other));
+        let (draw, mesh) = (("draw", "mesh.c", 9), ("mesh", "mesh.c", 20));
+        assert_eq!(shared(&[draw, mesh, ("main", "main.c", 1)], &[draw, mesh, ("main", "main.c", 2)]), Some(2));
+        assert_eq!(shared(&[draw, mesh], &[draw, ("mesh", "mesh.c", 30)]), Some(1));
+        assert_eq!(
+            (shared(&[draw, mesh], &[draw, mesh]), shared(&[draw], &[mesh]), shared(&[], &[])),
+            (None, None, None)
+        );
+    }
 
     #[test]
     fn a_function_of_this_program_is_found() {

@@ -24,7 +24,7 @@ const RUN: &str = "VUID-vkCmdDraw-";
 #[derive(Clone)]
 pub(crate) struct CodePage {
     pub(crate) code: Code,
-    /// As scenarios call it.
+    /// As reports and scenarios call it.
     pub(crate) short: &'static str,
     pub(crate) text: &'static str,
 }
@@ -270,6 +270,7 @@ mod tests {
             for name in names {
                 assert_eq!(find(&name).map(|it| it.code), Some(page.code.clone()), "{name}");
             }
+            assert_eq!(lavascope_diag::short_code(&code), Some(page.short), "{code}: as `--ignore code=` takes it");
             for short in [page.short.to_owned(), page.short.to_lowercase()] {
                 assert_eq!(find(&short).map(|it| it.short), Some(page.short), "{short}");
             }

@@ -46,11 +46,15 @@ fn findings_of_a_program_can_be_ignored() {
         let output = stage.under_layer(&options, samples()).arg("fault-war-copy").output().expect("it starts");
         (output.status.code(), text(&output.stderr))
     };
-    let (code, said) = run(&["--ignore", "code=WRITE-AFTER-READ"]);
-    assert_eq!(code, Some(0), "{said}");
-    assert!(said.starts_with("lavascope: no new findings; ignored: 1\n"), "{said}");
+    for rules in [&["--ignore", "code=WAR"][..], &["--ignore", "code=WRITE-AFTER-READ", "--ignore", "code=WAR"]] {
+        let (code, said) = run(rules);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.starts_with("lavascope: no new findings; ignored: 1\n"), "{said}");
+        assert!(!said.contains("matched nothing"), "{said}");
+    }
     let (code, said) = run(&["--ignore", "code=READ-AFTER-WRITE"]);
     assert_eq!(code, Some(1), "{said}");
+    assert!(said.contains("lavascope: note: `--ignore code=READ-AFTER-WRITE` matched nothing\n"), "{said}");
 }
 
 #[test]

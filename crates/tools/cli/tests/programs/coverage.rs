@@ -18,6 +18,11 @@ fn run(stage: &TestEnvironment, options: &[&str], variables: &[(&str, &str)], sa
     output(command.envs(variables.iter().copied()))
 }
 
+/// What it prints, without the line breaks of its 80 columns.
+fn said(output: &Output) -> String {
+    unwrapped(&text(&output.stderr))
+}
+
 fn coverage(stage: &TestEnvironment) -> Value {
     stage.report().0["coverage"].clone()
 }
@@ -33,19 +38,20 @@ fn run_alone_finds_hazards_and_says_what_it_checked() {
     let stage = TestEnvironment::new("coverage-default");
     let found = run(&stage, &[], &[], &["fault-war-copy", "--no-check"]);
     assert_eq!(found.status.code(), Some(1), "{}", text(&found.stderr));
-    assert!(text(&found.stderr).contains("Not checked: shaders (--gpu)\n"), "{}", text(&found.stderr));
+    assert!(said(&found).contains("Not checked: shaders (--gpu)\n"), "{}", text(&found.stderr));
+    assert!(text(&found.stderr).lines().all(|it| it.len() <= 80 || it.contains('/')), "{}", text(&found.stderr));
     let clean = run(&stage, &[], &[], &["compute"]);
     assert_eq!((clean.status.code(), clean.stdout.is_empty()), (Some(0), true));
-    let said = text(&clean.stderr);
-    assert!(said.starts_with("lavascope: 2 submits, ") && said.ends_with(CLEAN), "{said}");
-    assert_eq!(said.lines().count(), 1, "{said}");
+    let all = said(&clean);
+    assert!(all.starts_with("lavascope: 2 submits, ") && all.ends_with(CLEAN), "{all}");
+    assert_eq!(all.lines().count(), 1, "{all}");
     let quiet = run(&stage, &["--quiet"], &[], &["compute"]);
     assert_eq!((quiet.status.code(), text(&quiet.stderr)), (Some(0), String::new()));
     let bare = run(&stage, &["--no-sync"], &[], &["compute"]);
     let line = "lavascope: nothing checked. Not checked: synchronization (--no-sync); shaders (--gpu)\n";
-    assert_eq!((bare.status.code(), text(&bare.stderr).as_str()), (Some(0), line));
+    assert_eq!((bare.status.code(), said(&bare).as_str()), (Some(0), line));
     let gpu = run(&stage, &["--gpu"], &[], &["compute"]);
-    assert!(text(&gpu.stderr).contains("1 of 1 shader checked: no problems found"), "{}", text(&gpu.stderr));
+    assert!(said(&gpu).contains("1 of 1 shader checked: no problems found"), "{}", text(&gpu.stderr));
 }
 
 /// What Vulkan Configurator writes for the Khronos layer does not switch `run` off.
@@ -130,7 +136,7 @@ fn a_smaller_coverage_than_wanted_fails() {
     let too_small = run(&stage, &["--min-coverage", "99"], &late, &["compute"]);
     assert_eq!(too_small.status.code(), Some(1));
     let line = "lavascope: coverage 0 % is below --min-coverage 99: 0 of 2 submits checked: sync_submit_time is off\n";
-    assert!(text(&too_small.stderr).ends_with(line), "{}", text(&too_small.stderr));
+    assert!(said(&too_small).ends_with(line), "{}", text(&too_small.stderr));
     let wanted = ["--gpu", "--shaders", "no-such-name", "--min-coverage", "99"];
     assert_eq!(run(&stage, &wanted, &[], &["compute"]).status.code(), Some(1));
     let nothing = run(&stage, &["--no-sync", "--min-coverage", "1"], &[], &["compute"]);
@@ -285,4 +291,25 @@ fn a_machine_without_a_driver_is_explained() {
     let said = text(&failed.stderr);
     let line = said.lines().find(|it| it.starts_with("lavascope: ")).expect("a line");
     assert!(line.contains("created no Vulkan instance") && line.contains("driver"), "{said}");
+}
+
+/// Without `lavascope run`, the layer itself logs what was checked, unless a setting switches that off.
+#[test]
+fn the_layer_alone_logs_what_was_checked() {
+    let stage = TestEnvironment::new("coverage-alone");
+    let variables = text(&succeed(stage.lavascope().arg("env")).stdout);
+    let said = |setting: &str, sample: &str| {
+        let script = format!("{variables}\nexec env {setting} \"$@\"");
+        let mut shell = stage.bare("sh");
+        text(&output(shell.args(["-c", &script, "sh"]).arg(samples()).arg(sample)).stderr)
+    };
+    let clean = said("LAVASCOPE_SUMMARY=1", "compute");
+    let end = " accesses checked: no problems found. Not checked: shaders (the setting gpu is off)\n";
+    assert!(clean.starts_with("lavascope: 2 submits, ") && clean.ends_with(end), "{clean}");
+    assert_eq!(clean.lines().count(), 1, "{clean}");
+    assert_eq!(said("LAVASCOPE_SUMMARY=0", "compute"), "");
+    assert_eq!(said("LAVASCOPE_LOG_FILENAME=stdout", "compute"), "", "it does not mix with what the program prints");
+    let fault = said("LAVASCOPE_GPU=1", "fault-bounds-read");
+    let last = fault.lines().last().unwrap_or_default();
+    assert!(last.contains("1 of 1 shader checked. Not checked: ") && !last.contains("no problems"), "{fault}");
 }

@@ -101,6 +101,21 @@ fn faults_are_found_while_a_trace_is_performed() {
     let result = output(&mut replay(&stage, &["--validate", "sync"]));
     assert_eq!(result.status.code(), Some(1), "{}", text(&result.stderr));
     assert!(text(&result.stderr).starts_with("error[WAR]: "), "{}", text(&result.stderr));
+    for (options, code, words) in [
+        (&["--ignore", "code=WAR"][..], 0, "lavascope: no new findings; ignored: 1\n"),
+        (&["--ignore", "code=RAW"], 1, "lavascope: note: `--ignore code=RAW` matched nothing\n"),
+        (&["--baseline", "known.txt", "--update-baseline"], 0, "known.txt is written: 1 added, 0 removed\n"),
+        (&["--baseline", "known.txt"], 0, "lavascope: no new findings; known: 1\n"),
+    ] {
+        let result = output(&mut replay(&stage, &[&["--validate", "sync"], options].concat()));
+        let said = text(&result.stderr);
+        assert!(result.status.code() == Some(code) && said.contains(words), "{options:?}: {said}");
+    }
+    let result = output(replay(&stage, &["--validate", "sync"]).env("LAVASCOPE_MESSAGE_ID_FILTER", "WAR"));
+    assert_eq!(result.status.code(), Some(0), "{}", text(&result.stderr));
+    let result = output(&mut replay(&stage, &["--ignore", "code=WAR"]));
+    let said = text(&result.stderr);
+    assert_eq!((result.status.code(), &*said), (Some(2), "lavascope: --baseline and --ignore need --validate\n"));
     captured(&stage, &["fault-war-copy", "--fixed"], None);
     succeed(&mut replay(&stage, &["--validate", "sync"]));
 }

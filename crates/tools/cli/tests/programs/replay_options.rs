@@ -89,7 +89,7 @@ fn a_plan_for_the_same_device_has_nothing_to_say() {
     let result = succeed(stage.lavascope().args(["replay", "trace.lava", "--dry-run", "--null"]));
     let said = text(&result.stdout);
     let parts =
-        ["device: Lavascope null device in place of llvmpipe", "memory types", "All of it can be performed here."];
+        ["device: Lavascope null device in place of llvmpipe", "memory types", "This machine supports all of it."];
     assert!(parts.iter().all(|it| said.contains(it)), "{said}");
 }
 

@@ -226,6 +226,7 @@ fn shader_faults_are_ignored_by_their_code() {
     let stage = TestEnvironment::new("ignored-faults");
     for (sample, rule) in [
         ("fault-bounds-read", "code=storageBuffers-06936"),
+        ("fault-bounds-read", "code=STORAGE-BOUNDS"),
         ("fault-bounds-address", "code=UNASSIGNED-Device address out of bounds"),
     ] {
         let run = |rule: &str| {

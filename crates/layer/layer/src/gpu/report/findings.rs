@@ -31,6 +31,7 @@ use crate::gpu::pipeline::variants::{InstrumentedStage, PipelineVariant};
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::buffer_addresses::BufferAddressLookup;
 use crate::gpu::{ChecksState, DeviceChecks};
+use crate::report::coverage;
 use crate::report::messages::MessageObject;
 use crate::report::rendered_finding;
 use crate::report::report_file;
@@ -636,10 +637,12 @@ impl DeviceChecks {
         // Suggestions are for the report. Messages have the form that readers of the Khronos layer know.
         let message = Diagnostic { fixes: Vec::new(), ..diagnostic.clone() };
         let rendered = rendered_finding::RenderedFinding::new(&message, &self.messages, ALL_FINDINGS);
-        if let Some(rule) = &rendered.ignored_by {
-            report_file::ignored_fault(rule, complete(rendered.finding(diagnostic, 1)).occurrences);
+        if !rendered.ignored_by.is_empty() {
+            let count = complete(rendered.finding(diagnostic, 1)).occurrences;
+            report_file::ignored_fault(&rendered.ignored_by, count);
             return None;
         }
+        coverage::note_finding();
         if !report_file::finding(&complete(rendered.finding(diagnostic, 1))) {
             self.messages.log_now(&rendered.message());
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::CommandOutcome;
 use crate::report;
-use crate::report::baseline::{BaselineArguments, remove_ignored};
+use crate::report::baseline::BaselineArguments;
 use crate::report::output::{ReportArguments, TextStream};
 use crate::text;
 use crate::text::progress::TerminalProgress;
@@ -51,19 +51,22 @@ pub(crate) struct CheckArguments {
 }
 
 pub(crate) fn run(arguments: &CheckArguments) -> anyhow::Result<CommandOutcome> {
-    let (baseline, rules) = (arguments.known.baseline()?, arguments.known.rules()?);
+    let baseline = arguments.known.baseline()?;
+    let (rules, problems) = arguments.known.rules_and_settings()?;
     let json = arguments.json.then_some(Path::new("-"));
     let outputs = arguments.report.open(json, TextStream::Stdout)?;
     let total = arguments.files.iter().filter_map(|it| Some(it.metadata().ok()?.len())).sum();
     let progress = TerminalProgress::new(total);
     let checked = map_parallel(&arguments.files, |it| check_file(it, arguments, &progress));
     drop(progress);
-    let CheckedFiles { mut document, needless, errors, files } = CheckedFiles::new(&arguments.files, checked);
-    remove_ignored(&mut document, &rules);
+    let CheckedFiles { mut document, mut needless, errors, files } = CheckedFiles::new(&arguments.files, checked);
+    document.notices.extend(problems);
+    let hidden = rules.apply([&mut document.findings, &mut needless]);
     // What was not checked may still be there.
     if let Some(baseline) = &baseline {
         baseline.compare(&mut document, errors.is_empty());
     }
+    hidden.report(&mut document, errors.is_empty());
     let new = document.findings.iter().filter(|it| !it.is_known).count();
     let found = document.findings.len();
     document.findings.extend(needless);
@@ -217,5 +220,6 @@ fn not_utf8_error(file: &Path, bytes: &[u8], valid: usize) -> anyhow::Error {
     let before = &bytes[..valid];
     let line = before.iter().filter(|it| **it == b'\n').count() + 1;
     let column = before.iter().rev().take_while(|it| **it != b'\n').count() + 1;
-    anyhow!("{}:{line}:{column}: this is no text in UTF-8", file.display())
+    let shown = file.display();
+    anyhow!("{shown} is neither a trace nor a scenario: line {line}, column {column} is not UTF-8 text")
 }

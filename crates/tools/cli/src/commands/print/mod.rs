@@ -53,7 +53,7 @@ pub(crate) struct PrintArguments {
 pub(crate) fn range(text: &str) -> Result<Range<u64>, String> {
     let number = |value: &str, missing| match value {
         "" => Ok(missing),
-        value => value.parse().map_err(|_| format!("`{value}` is no number; use A..B, A.., ..B or one number")),
+        value => value.parse().map_err(|_| format!("`{value}` is not a number; use A..B, A.., ..B or one number")),
     };
     match text.split_once("..") {
         Some((first, end)) => Ok(number(first, 0)?..number(end, u64::MAX)?),

@@ -9,6 +9,7 @@ pub(crate) mod output;
 mod verification;
 pub(crate) mod worker;
 
+use std::ffi::OsString;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::process::Command;
@@ -25,8 +26,9 @@ use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
 use crate::launch::layer_manifest::LayerName;
 use crate::launch::{layer_manifest, null_driver};
+use crate::report::baseline::{BaselineArguments, BaselineFile, HidingRules};
 use crate::report::coverage;
-use crate::report::output::{ReportArguments, TextStream};
+use crate::report::output::{ReportArguments, ReportOutputs, TextStream};
 use crate::report::{LayerReport, ReportFolder};
 use crate::text;
 use crate::trace::trace_file::TraceFile;
@@ -54,29 +56,29 @@ pub(crate) struct ReplayArguments {
     /// On the null driver, which needs no GPU, accepts everything and draws nothing
     #[arg(long)]
     null: bool,
-    /// Only tell what would be done: the device, what it lacks, and the calls that cannot be made on it
+    /// Report what a replay would do, and do not replay: the device, what it lacks, and the unsupported calls
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Perform what can be performed here: calls that cannot be made are left out
+    /// Skip calls that this machine does not support
     #[arg(long)]
     pub(crate) force: bool,
-    /// Only these frames, counted from 0: A..B without B, or one; of what came before only what they need is performed
+    /// Only these frames, counted from 0: A..B without B, or one; of earlier calls, only those that they need
     #[arg(long, value_name = "A..B", value_parser = super::print::range, conflicts_with = "submits")]
     pub(crate) frames: Option<Range<u64>>,
     /// Only these submissions, counted from 0, for programs without frames
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) submits: Option<Range<u64>>,
-    /// `max`: as fast as it can be; `original`: nothing comes earlier than it did in the program
+    /// `max`: as fast as possible; `original`: no call earlier than in the program
     #[arg(long, value_name = "SPEED", default_value = "max", hide_possible_values = true)]
     pub(crate) speed: Speed,
-    /// Wait before a call until Enter is pressed, for one who wants to look with a debugger: its number, and before it
-    /// the thread and a colon where it is not the first
+    /// Wait for Enter before a call, so that a debugger can be attached: the number of the call; for another thread than
+    /// the first, its number and a colon before it
     #[arg(long, value_name = "[THREAD:]CALL", value_parser = pause)]
     pub(crate) pause_at: Option<PausePoint>,
     /// Show the frames in a window on the Wayland or X display of the environment
     #[arg(long)]
     pub(crate) window: bool,
-    /// 1: one thread performs all calls, in the same order each time; else there is a thread for each of the trace
+    /// 1: one thread makes all calls, in the same order each time; by default, as many threads as the program used
     #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
     pub(crate) threads: Option<u32>,
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
@@ -115,20 +117,23 @@ pub(crate) struct ReplayArguments {
     #[command(flatten)]
     #[serde(skip)]
     report: ReportArguments,
-    /// Record what is performed into a file
+    #[command(flatten)]
+    #[serde(skip)]
+    known: BaselineArguments,
+    /// Capture the replay into a file
     #[arg(long, value_name = "FILE")]
     #[serde(with = "any_paths")]
     pub(crate) recapture: Option<PathBuf>,
-    /// Perform it so many times, each from the beginning
+    /// Replay this number of times, each from the beginning
     #[arg(long, value_name = "TIMES", default_value_t = 1)]
     pub(crate) repeat: u32,
-    /// Perform it again and again, each time from the beginning, until it is interrupted or so many times
+    /// Replay again and again, each time from the beginning, until interrupted or this number of times
     #[arg(long = "loop", value_name = "TIMES", num_args = 0..=1, require_equals = true, default_missing_value = "0", conflicts_with = "repeat")]
     pub(crate) loops: Option<u32>,
-    /// Hold threads up at random, as this seed says: only the order of the trace keeps them in order
+    /// Delay threads at random, by this seed: only the order in the trace keeps them in order
     #[arg(long, value_name = "SEED")]
     pub(crate) chaos: Option<u64>,
-    /// How many seconds nothing may happen before the replay ends with an error; waits for the device may take longer
+    /// Stop the replay if nothing happens for this number of seconds; waits for the device may take longer
     #[arg(long, value_name = "SECONDS", default_value_t = 20)]
     pub(crate) patience: u64,
     /// Print JSON
@@ -187,7 +192,7 @@ fn pause(text: &str) -> Result<PausePoint, String> {
 
 fn similarity(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|it| (0.0..=1.0).contains(it));
-    number.ok_or_else(|| format!("`{text}` is no number from 0 to 1"))
+    number.ok_or_else(|| format!("`{text}` is not a number from 0 to 1"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
@@ -220,60 +225,16 @@ pub(crate) fn from_parent() -> Option<anyhow::Result<ReplayArguments>> {
 }
 
 pub(crate) fn run(arguments: &ReplayArguments) -> anyhow::Result<CommandOutcome> {
-    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
-    // The child process gets the same arguments. It replays, and this process waits for its result.
-    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
-    // For mimalloc: a replay allocates little memory, so pages of 2 MiB and the tables of a large
-    // arena would be mostly unused.
-    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
-    // For malloc: a large allocation of the loader gets its own mapping, which is released when the
-    // loader frees it.
-    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
-    if arguments.null {
-        command.envs(null_driver::variables()?);
-    }
-    let outputs = arguments.report.open(None, TextStream::Stderr)?;
-    ensure!(arguments.validate.is_some() || !outputs.has_requests(), "--format needs --validate");
+    let mut command = worker_command(arguments)?;
+    let report = ValidationReport::new(arguments)?;
     let folder = ReportFolder::new()?;
     let has_layer = arguments.validate.is_some() || arguments.recapture.is_some();
     if has_layer {
         command.envs(layer_manifest::variables(LayerName::Headless)?).env("LAVASCOPE_REPORT", folder.path());
-    }
-    if matches!(arguments.validate, Some(Validation::Gpu | Validation::All)) {
-        command.env("LAVASCOPE_GPU", "1");
-    }
-    if has_layer {
-        let is_wanted = matches!(arguments.validate, Some(Validation::Sync | Validation::All));
-        command.env("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }).env("LAVASCOPE_SYNC_MODE", "async");
-    }
-    if let Some(path) = &arguments.recapture {
-        let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
-        command.env("LAVASCOPE_CAPTURE", path);
-        if !arguments.window {
-            // A recapture contains the frames even if the driver has no headless surfaces, because
-            // the layer provides them.
-            command.env("LAVASCOPE_UNSEEN_SURFACES", "1");
-        }
+        command.envs(arguments.layer_variables()?);
     }
     let end = child_program::run(&mut command)?;
-    let mut has_findings = false;
-    if has_layer {
-        let mut report = LayerReport::read(folder.path())?;
-        if let Some(coverage) = &mut report.coverage {
-            name_options(coverage, arguments.validate);
-        }
-        if report.processes.is_empty() {
-            text::emit_stderr(
-                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
-            );
-        }
-        let file = arguments.file.display().to_string();
-        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
-        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
-        outputs.write(&mut document)?;
-        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
-        has_findings = arguments.validate.is_some() && !document.findings.is_empty();
-    }
+    let has_findings = has_layer && report.write(arguments, &mut LayerReport::read(folder.path())?)?;
     Ok(match end {
         ProgramEnd::Exit(0) if has_findings => CommandOutcome::Findings,
         ProgramEnd::Exit(0) => CommandOutcome::Success,
@@ -307,6 +268,90 @@ fn uses_device_addresses(arguments: &ReplayArguments) -> anyhow::Result<bool> {
     });
     let found: Vec<bool> = queries.collect::<Result<_, _>>()?;
     Ok(found.contains(&true))
+}
+
+/// The child process, which replays. This process waits for its result.
+fn worker_command(arguments: &ReplayArguments) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("lavascope does not find itself")?);
+    command.arg(WORKER_COMMAND).arg(serde_json::to_string(arguments)?);
+    // For mimalloc: a replay allocates little memory, so pages of 2 MiB and the tables of a large
+    // arena would be mostly unused.
+    command.env("MIMALLOC_ALLOW_THP", "0").env("MIMALLOC_ARENA_RESERVE", "64MiB");
+    // For malloc: a large allocation of the loader gets its own mapping, which is released when the
+    // loader frees it.
+    command.env("MALLOC_MMAP_THRESHOLD_", "131072");
+    if arguments.null {
+        command.envs(null_driver::variables()?);
+    }
+    Ok(command)
+}
+
+impl ReplayArguments {
+    /// What the options say, for the layer.
+    fn layer_variables(&self) -> anyhow::Result<Vec<(&'static str, OsString)>> {
+        let mut variables: Vec<(&str, OsString)> = Vec::new();
+        if matches!(self.validate, Some(Validation::Gpu | Validation::All)) {
+            variables.push(("LAVASCOPE_GPU", "1".into()));
+        }
+        let is_wanted = matches!(self.validate, Some(Validation::Sync | Validation::All));
+        variables.push(("LAVASCOPE_SYNC", if is_wanted { "1" } else { "0" }.into()));
+        variables.push(("LAVASCOPE_SYNC_MODE", "async".into()));
+        variables.extend(self.known.rules_for_layer()?.map(|it| ("LAVASCOPE_IGNORE", it.into())));
+        if let Some(path) = &self.recapture {
+            let path = std::path::absolute(path).with_context(|| format!("{} is no path", path.display()))?;
+            variables.push(("LAVASCOPE_CAPTURE", path.into()));
+            if !self.window {
+                // A recapture contains the frames even if the driver has no headless surfaces, because
+                // the layer provides them.
+                variables.push(("LAVASCOPE_UNSEEN_SURFACES", "1".into()));
+            }
+        }
+        Ok(variables)
+    }
+}
+
+/// What is done with the findings of `--validate`. The options are checked before the replay begins.
+struct ValidationReport {
+    outputs: ReportOutputs,
+    baseline: Option<BaselineFile>,
+    rules: HidingRules,
+}
+
+impl ValidationReport {
+    fn new(arguments: &ReplayArguments) -> anyhow::Result<ValidationReport> {
+        let outputs = arguments.report.open(None, TextStream::Stderr)?;
+        let has_validation = arguments.validate.is_some();
+        ensure!(has_validation || !outputs.has_requests(), "--format needs --validate");
+        ensure!(has_validation || !arguments.known.is_used(), "--baseline and --ignore need --validate");
+        Ok(ValidationReport { outputs, baseline: arguments.known.baseline()?, rules: arguments.known.rules()? })
+    }
+
+    /// Writes what the layer found. Returns whether there are findings that are not known.
+    fn write(self, arguments: &ReplayArguments, report: &mut LayerReport) -> anyhow::Result<bool> {
+        let is_complete = !report.processes.is_empty() && report.processes.iter().all(|it| it.bugs.is_empty());
+        if report.processes.is_empty() {
+            text::emit_stderr(
+                "lavascope: the replay created no Vulkan instance under the layer; nothing was checked\n",
+            );
+        }
+        let file = arguments.file.display().to_string();
+        if let Some(coverage) = report.coverage.as_mut() {
+            name_options(coverage, arguments.validate);
+        }
+        let mut document = report.document(vec!["replay".to_owned(), file.clone()])?;
+        let hidden = self.rules.apply([&mut document.findings]).with_those_of_layer(report);
+        if let Some(baseline) = &self.baseline {
+            baseline.compare(&mut document, is_complete);
+        }
+        hidden.report(&mut document, is_complete);
+        document.findings.iter_mut().for_each(|it| it.file = Some(file.clone()));
+        self.outputs.write(&mut document)?;
+        text::emit_stderr(&coverage::checked_line(&document).unwrap_or_default());
+        if let Some(baseline) = self.baseline.filter(|_| is_complete) {
+            baseline.update(&document.findings)?;
+        }
+        Ok(arguments.validate.is_some() && document.findings.iter().any(|it| !it.is_known))
+    }
 }
 
 #[cfg(test)]

@@ -177,7 +177,9 @@ impl ReplayDocument {
             let _ = writeln!(words, "{file}: nothing was compared: {reason}");
         }
         let (calls, threads, frames) = (self.calls, self.threads, self.frames);
-        let each = format!("{file}: {calls} calls of {threads} threads, {frames} frames");
+        let number = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let (calls_text, threads) = (number(calls, "call"), number(threads as u64, "thread"));
+        let each = format!("{file}: {calls_text} of {threads}, {}", number(frames, "frame"));
         match self.seconds.len() {
             0..=ROUNDS_MAX => self.seconds.iter().for_each(|seconds| {
                 let speed = calls as f64 / seconds.max(1e-9);
@@ -276,9 +278,9 @@ fn render_plan(file: &str, plan: &ReplayPlan) -> String {
         words += &format!("note: {DEVICE_ADDRESS_REMARK}\n");
     }
     match plan.unsupported.is_empty() {
-        true => words += "All of it can be performed here.\n",
+        true => words += "This machine supports all of it.\n",
         false => {
-            words += "Cannot be performed here; --force performs the rest:\n";
+            words += "This machine does not support these calls; --force skips them:\n";
             plan.describe_unsupported().lines().for_each(|it| words += &format!("  {it}\n"));
         }
     }

@@ -110,13 +110,17 @@ fn is_race_or_order(_: &Program, disagreement: &LayerDisagreement) -> bool {
         && disagreement.peer.iter().all(is_known)
 }
 
-/// The host waits for a queue that waited for another one: for the peer nothing is known of the other one.
+/// The host waits for a queue that waited for another one, or for a later signal: for the peer nothing is known of the
+/// other queue, or of what waited.
 fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagreement) -> bool {
     let is_host_wait =
         |it: &HostStep| matches!(it, HostStep::QueueIdle(_) | HostStep::WaitFences(_) | HostStep::WaitSemaphores(_));
     let is_ordered = |hazard: &ReportedHazard| {
         let first = hazard.prior.as_ref().and_then(|it| submissions_of(program, it).first().copied());
-        let last = submissions_of(program, &hazard.at).last().copied();
+        let last = match hazard.at.function.as_str() {
+            "vkQueuePresentKHR" => program.steps.iter().rposition(|it| matches!(it, HostStep::Present { .. })),
+            _ => submissions_of(program, &hazard.at).last().copied(),
+        };
         let (Some(first), Some(last)) = (first, last) else { return false };
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
@@ -303,9 +307,9 @@ fn is_behind_available_transition(program: &Program, disagreement: &LayerDisagre
 /// Whether a barrier between the two commands comes after all commands and makes nothing available.
 fn has_barrier_without_access(program: &Program, hazard: &ReportedHazard) -> bool {
     let all = S::ALL_COMMANDS.0;
-    commands_between(program, hazard).iter().any(|it| {
-        let dependencies = dependencies_of(it.command);
-        match it.command {
+    commands_between(program, hazard).iter().any(|between| {
+        let dependencies = dependencies_of(between.command);
+        match between.command {
             Command::Barrier(Barrier::Sync1 { src_stages, .. }) => {
                 *src_stages == all && dependencies.iter().all(|it| it.scope.src_access == 0)
             }

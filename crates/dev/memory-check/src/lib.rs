@@ -1,4 +1,4 @@
-//! A Vulkan layer that hashes what each memory holds when it is freed, to compare programs with their replays.
+//! A layer that hashes memory when it is freed, to compare programs with their replays.
 //!
 //! Each allocation that the host can see begins with zeros. When it is freed, or its device is destroyed, one line goes
 //! to the file of `LAVASCOPE_MEMORY_CHECK`: the number of the allocation in its process, its size and the hash of its

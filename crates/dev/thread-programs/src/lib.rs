@@ -1,4 +1,4 @@
-//! Random programs whose threads hand over work, captured and replayed: a check of the order of threads.
+//! Random programs of many threads, captured and replayed: a check of thread order.
 //!
 //! [`generate`] makes a program: threads that come and go, and what each of them calls. Whenever a call needs that a
 //! call of another thread is over, the program hands over before, by means that a layer does not see. The generator

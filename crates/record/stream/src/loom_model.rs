@@ -263,11 +263,11 @@ fn misses_the_wait(begin: ThreadBegin) -> bool {
         }
         let mut known = 0;
         for _ in 0..2 {
-            let is_told = is_notified.load(atomics::Ordering::Acquire);
+            let is_reported = is_notified.load(atomics::Ordering::Acquire);
             if own.take_barrier_request() {
                 known = waiter.position();
             }
-            if is_told && known == 0 {
+            if is_reported && known == 0 {
                 found.store(true, std::sync::atomic::Ordering::Relaxed);
             }
         }

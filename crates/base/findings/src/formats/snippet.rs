@@ -159,6 +159,11 @@ impl PlaceBlock {
         }
     }
 
+    /// Shortens the label to what fits into one or two lines.
+    pub(super) fn cut_label(&mut self, columns: usize) {
+        self.label = cut_words(&self.label, columns);
+    }
+
     pub(super) fn gutter_width(&self) -> usize {
         width(&self.gutter)
     }

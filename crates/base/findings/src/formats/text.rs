@@ -455,7 +455,10 @@ impl FindingPage<'_> {
         let names = self.names;
         let layout = PlacesLayout { columns: self.columns, names, is_cut: budget.is_cut };
         if self.finding.is_called_shader() {
-            let blocks = PlaceBlock::of_shader(&self.finding.shown_accesses(), names);
+            let mut blocks = PlaceBlock::of_shader(&self.finding.shown_accesses(), names);
+            if budget.is_cut {
+                blocks.iter_mut().for_each(|it| it.cut_label(self.columns));
+            }
             return render_places(blocks, self.finding.location().map(|it| it.file.as_str()), layout);
         }
         let mut finding = self.finding.clone();

@@ -324,7 +324,9 @@ fn what_is_cut_of_many_findings_is_reported_once() {
     assert_eq!(problems.len(), 1, "{problems:?}");
     assert_eq!(problems[0]["text"], "5 findings without a proposed fix: 200 findings before have been given one");
     assert_eq!(problems[0]["severity"], "note");
-    let findings = outcome.of_kind("finding");
+    // Others only add the command after the access, which is recorded later.
+    let mut findings = outcome.of_kind("finding");
+    findings.retain(|it| it["occurrences"].as_u64().is_some_and(|it| it > 0));
     assert_eq!(findings.len(), 205);
     let parts = |at: usize| (&findings[at]["severity"], &findings[at]["title"]);
     assert_eq!(parts(0), parts(204));

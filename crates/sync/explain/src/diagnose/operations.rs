@@ -266,7 +266,7 @@ fn gap_text(operation: &SyncOperation, explanation: &Explanation, names: &dyn Pr
         }
     }
     let lacks_nothing = operation.missing.dst_stages & !operation.scope.dst_stages == 0;
-    let is_told = |gap: &&CoverageGap| match gap {
+    let is_reported = |gap: &&CoverageGap| match gap {
         // The presentation has no stage.
         CoverageGap::DestinationStage => !lacks_nothing && !gaps.contains(&CoverageGap::NotBeforePresentation),
         // Another gap says what is missing.
@@ -274,7 +274,7 @@ fn gap_text(operation: &SyncOperation, explanation: &Explanation, names: &dyn Pr
         _ => true,
     };
     let mut texts: Vec<String> =
-        gaps.iter().filter(is_told).map(|it| gap_words(*it, operation, explanation, names)).collect();
+        gaps.iter().filter(is_reported).map(|it| gap_words(*it, operation, explanation, names)).collect();
     texts.dedup();
     texts.join(", ")
 }

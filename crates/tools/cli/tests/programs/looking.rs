@@ -152,7 +152,7 @@ fn what_the_device_wrote_is_not_the_hosts() {
 }
 
 #[test]
-fn sizes_are_told_by_kind_frame_and_resource() {
+fn sizes_are_reported_by_kind_frame_and_resource() {
     let stage = TestEnvironment::new("looking-sizes");
     capture(&stage, &["--results", "--headless"], &["present"]);
     let info = json_of(&stage, &["info", "--json", "trace.lava"]);

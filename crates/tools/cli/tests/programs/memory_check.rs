@@ -82,7 +82,7 @@ fn run_and_capture(stage: &TestEnvironment, name: &str, screen: &XServer) -> Con
 }
 
 fn arguments(name: &str) -> Vec<&str> {
-    if name.starts_with("fault-") { vec![name, "--mended"] } else { vec![name] }
+    if name.starts_with("fault-") { vec![name, "--fixed"] } else { vec![name] }
 }
 
 fn run(stage: &TestEnvironment, name: &str, screen: &XServer, file: &str) -> Contents {

@@ -61,6 +61,7 @@ lavascope_inspect.message_extra_properties = on
 lavascope_inspect.enable_message_limit = off
 lavascope_inspect.possible = on
 lavascope_inspect.sync_shader_heuristic = on
+lavascope_inspect.summary = off
 ";
 
 /// A library of this workspace, built beside this program.

@@ -33,6 +33,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
+    KnownPredicate { name: "event-that-is-set-again", covers: is_set_again },
     KnownPredicate { name: "available-transition", covers: is_behind_available_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "load-of-the-other-aspect", covers: is_load_of_other_aspect },
@@ -270,6 +271,25 @@ fn is_chain_into_event(program: &Program, disagreement: &LayerDisagreement) -> b
         })
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_late)
+}
+
+/// A command that sets an event which is set already has no effect. For the peer it is the command that the wait is about.
+fn is_set_again(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let mut set = Vec::new();
+    let mut has_set_again = |command: &Command| match command {
+        Command::SetEvent(SetEvent::Sync1 { event, .. } | SetEvent::Sync2 { event, .. }) => {
+            let is_set = set.contains(event);
+            set.push(*event);
+            is_set
+        }
+        Command::ResetEvent { event, .. } => {
+            set.retain(|it| it != event);
+            false
+        }
+        _ => false,
+    };
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && executed_commands(program).iter().any(|it| has_set_again(it.command))
 }
 
 fn waited_events(command: &Command) -> impl Iterator<Item = EventId> {

@@ -4,17 +4,21 @@ use lavascope_sync_ir::Program;
 
 use super::edit::{EditSet, apply_edit, count_edits};
 
+/// Edits that `is_interesting` undoes, to make a program valid, would go on forever.
+const STEPS_MAX: usize = 400;
+
 /// The smallest program that small edits lead to and that `is_interesting` still accepts.
 pub fn shrink(program: &Program, is_interesting: &dyn Fn(&Program) -> bool) -> Program {
     let mut smallest = program.clone();
-    loop {
+    for _ in 0..STEPS_MAX {
         let numbers = 0..count_edits(&smallest, EditSet::All);
         let next = numbers.map(|it| apply_edit(&smallest, EditSet::All, it)).find(|it| is_interesting(it));
         match next {
             Some(next) => smallest = next,
-            None => return clear_unused_buffers(smallest),
+            None => break,
         }
     }
+    clear_unused_buffers(smallest)
 }
 
 /// Empties command buffers that nothing uses; their numbers stay.

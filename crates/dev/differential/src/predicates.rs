@@ -10,7 +10,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::disagreement::{DisagreementKind, LayerDisagreement};
-use crate::execution::{commands_between, enclosing_instance, executed_commands};
+use crate::execution::{ExecutedCommand, commands_between, enclosing_instance, executed_commands};
 use crate::reported_hazard::{NamedCommand, ReportedHazard};
 
 /// A difference that is known, and what it covers.
@@ -33,7 +33,6 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "acquire-or-present", covers: is_acquire_or_present },
     KnownPredicate { name: "read-in-a-pass", covers: is_read_in_pass },
     KnownPredicate { name: "chain-into-an-event", covers: is_chain_into_event },
-    KnownPredicate { name: "event-that-is-set-again", covers: is_set_again },
     KnownPredicate { name: "available-transition", covers: is_behind_available_transition },
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "load-of-the-other-aspect", covers: is_load_of_other_aspect },
@@ -265,31 +264,19 @@ fn is_chain_into_event(program: &Program, disagreement: &LayerDisagreement) -> b
     let is_late = |hazard: &ReportedHazard| {
         let between = commands_between(program, hazard);
         (0..between.len()).any(|wait| {
-            let set = waited_events(between[wait].command)
-                .filter_map(|event| between[..wait].iter().rposition(|it| is_set_of(it.command, event)));
+            let set = waited_events(between[wait].command).filter_map(|event| effective_set(&between[..wait], event));
             set.min().is_some_and(|it| between[it..wait].iter().any(|it| !dependencies_of(it.command).is_empty()))
         })
     };
     disagreement.kind == DisagreementKind::OnlyOurs && disagreement.ours.iter().all(is_late)
 }
 
-/// A command that sets an event which is set already has no effect. For the peer it is the command that the wait is about.
-fn is_set_again(program: &Program, disagreement: &LayerDisagreement) -> bool {
-    let mut set = Vec::new();
-    let mut has_set_again = |command: &Command| match command {
-        Command::SetEvent(SetEvent::Sync1 { event, .. } | SetEvent::Sync2 { event, .. }) => {
-            let is_set = set.contains(event);
-            set.push(*event);
-            is_set
-        }
-        Command::ResetEvent { event, .. } => {
-            set.retain(|it| it != event);
-            false
-        }
-        _ => false,
-    };
-    disagreement.kind == DisagreementKind::OnlyOurs
-        && executed_commands(program).iter().any(|it| has_set_again(it.command))
+/// The command that set an event. To set it again, without a reset between, has no effect.
+fn effective_set(commands: &[ExecutedCommand<'_>], event: EventId) -> Option<usize> {
+    let is_reset =
+        |it: &ExecutedCommand<'_>| matches!(it.command, Command::ResetEvent { event: own, .. } if *own == event);
+    let begin = commands.iter().rposition(is_reset).map_or(0, |it| it + 1);
+    commands[begin..].iter().position(|it| is_set_of(it.command, event)).map(|it| begin + it)
 }
 
 fn waited_events(command: &Command) -> impl Iterator<Item = EventId> {

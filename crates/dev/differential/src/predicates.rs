@@ -5,7 +5,7 @@
 use lavascope_abi::{AccessFlags2 as A, PipelineStageFlags2 as S};
 use lavascope_oracle::is_write;
 use lavascope_sync_ir::{
-    Area, AttachmentKind, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId,
+    Access, Area, AttachmentKind, Barrier, Command, Dependency, DependencyTarget, EventId, HostStep, Program, QueueId,
     ResourceKind, SetEvent, Subpass, WaitEvents,
 };
 
@@ -37,6 +37,7 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "reads-of-attachments", covers: is_read_of_attachment },
     KnownPredicate { name: "load-of-the-other-aspect", covers: is_load_of_other_aspect },
     KnownPredicate { name: "present-or-write", covers: is_present_or_write },
+    KnownPredicate { name: "clear-of-a-part", covers: is_clear_of_part },
     KnownPredicate { name: "resolve-of-a-part", covers: is_resolve_of_part },
     KnownPredicate { name: "early-tests", covers: is_early_test },
     KnownPredicate { name: "first-of-several-reads", covers: is_first_of_several_reads },
@@ -370,6 +371,19 @@ fn is_larger(program: &Program, resource: u32, area: Area) -> bool {
         ResourceKind::Image(image) => (0..2).any(|it| area.extent[it] < image.extent[it]),
         ResourceKind::Buffer { .. } => false,
     }
+}
+
+/// In dynamic rendering a command clears a part of an attachment, and the store operation writes all of it. For the peer
+/// the clear covers all of it, and it reports that one.
+fn is_clear_of_part(program: &Program, disagreement: &LayerDisagreement) -> bool {
+    let resource = resource_number(program, &disagreement.resource);
+    let all = executed_commands(program);
+    let end = all.iter().position(|it| disagreement.at.place() == Some((it.buffer, it.index))).unwrap_or(0);
+    let inside = all[..end].iter().rev().take_while(|it| !matches!(it.command, Command::BeginRendering(_)));
+    let is_write = |access: &Access| Some(access.resource.0) == resource && is_write(access.access);
+    disagreement.kind == DisagreementKind::OnlyOurs
+        && disagreement.at.function == "vkCmdEndRendering"
+        && inside.map(|it| it.command).any(|it| matches!(it, Command::Action(all) if all.iter().any(is_write)))
 }
 
 /// A render pass resolves its render area, and changes the layout of all of the attachment. For the peer it resolves all

@@ -43,9 +43,25 @@ pub(crate) const PREDICATES: &[KnownPredicate] = &[
     KnownPredicate { name: "first-of-several-reads", covers: is_first_of_several_reads },
 ];
 
-/// The predicate that covers a disagreement.
+/// The predicate that covers a disagreement. If both layers report a hazard at the command, it may cover only what the
+/// peer reports beside that.
 pub(crate) fn known_predicate(program: &Program, disagreement: &LayerDisagreement) -> Option<&'static KnownPredicate> {
-    PREDICATES.iter().find(|it| (it.covers)(program, disagreement))
+    let find = |it: &LayerDisagreement| PREDICATES.iter().find(|predicate| (predicate.covers)(program, it));
+    find(disagreement).or_else(|| find(&beside_common(disagreement)?))
+}
+
+/// What the peer reports beside a hazard that both report.
+fn beside_common(disagreement: &LayerDisagreement) -> Option<LayerDisagreement> {
+    let is_common =
+        |it: &ReportedHazard| disagreement.ours.iter().any(|own| own.prior == it.prior && own.code == it.code);
+    let (common, peer): (Vec<_>, Vec<_>) = disagreement.peer.iter().cloned().partition(is_common);
+    let is_beside = !common.is_empty() && !peer.is_empty();
+    is_beside.then(|| LayerDisagreement {
+        kind: DisagreementKind::OnlyPeer,
+        ours: Vec::new(),
+        peer,
+        ..disagreement.clone()
+    })
 }
 
 /// Where several queues accessed a range, or one of them several times, the peer compares with one access only.
@@ -125,11 +141,7 @@ fn is_chain_through_queue_and_host(program: &Program, disagreement: &LayerDisagr
         let (Some(first), Some(last)) = (first, last) else { return false };
         first < last && program.steps[first..last].iter().any(is_host_wait)
     };
-    // Both may report another earlier command as well.
-    let is_reported =
-        |it: &ReportedHazard| disagreement.ours.iter().any(|own| own.prior == it.prior && own.code == it.code);
-    disagreement.kind != DisagreementKind::OnlyOurs
-        && disagreement.peer.iter().all(|it| is_reported(it) || is_ordered(it))
+    disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().all(is_ordered)
 }
 
 /// A wait for an event changes a layout: the peer compares that with the stages of each event by itself, and not with

@@ -76,10 +76,13 @@ fn find_steps(names: &[String]) -> Result<Vec<&'static NightlyStep>> {
     Ok(STEPS.iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name)).collect())
 }
 
-/// Another one each night, short enough to be typed.
+/// The seeds of a night: more than any step uses up.
+const SEEDS: u64 = 10_000_000;
+
+/// The first seed. Two nights that begin in different minutes have no seed in common.
 fn new_seed() -> Result<u64> {
     let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).context("the clock is wrong")?;
-    Ok(time.as_secs() % 1_000_000_000)
+    Ok(time.as_secs() / 60 * SEEDS)
 }
 
 /// What a result is of.

@@ -57,12 +57,7 @@ fn hazards_are_reported_as_their_files_say() {
             wrong.push(format!("{}:\n{result}", path.display()));
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} are told otherwise; if that is better, `cargo xtask bless`\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
+    assert!(wrong.is_empty(), "{} differ; if that is better, `cargo xtask bless`\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]

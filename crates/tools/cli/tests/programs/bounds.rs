@@ -670,7 +670,7 @@ pub(crate) fn invocations(finding: &serde_json::Value) -> u64 {
     own.and_then(|it| it.parse().ok()).unwrap_or_default()
 }
 
-/// How often a fault of a sample was told, where the sample or its surroundings ask for checks.
+/// How often a fault of a sample was reported, where the sample or its surroundings ask for checks.
 fn fault_count(stage: &TestEnvironment, options: &[&str], variables: &[(&str, &str)], name: &str) -> u64 {
     let run = output(stage.under_layer_with_report(options, samples()).arg(name).envs(variables.iter().copied()));
     assert!(matches!(run.status.code(), Some(0 | 1)), "{variables:?}: {}", text(&run.stderr));

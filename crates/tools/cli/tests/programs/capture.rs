@@ -236,7 +236,7 @@ fn what_is_no_trace_is_reported() {
     assert!(text(&result.stderr).contains("no/such/folder.lava cannot be written"), "{}", text(&result.stderr));
 }
 
-/// What a program writes into memory is told by `info` and `print`, before the submission that reads it.
+/// What a program writes into memory is shown by `info` and `print`, before the submission that reads it.
 #[test]
 fn what_the_host_wrote_is_in_the_trace() {
     let stage = TestEnvironment::new("capture-memory");

@@ -5,8 +5,9 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use lavascope_scenario_live::{LayerLibrary, LiveEnvironment};
+use lavascope_test_support::{KHRONOS_LAYER_MISSING, find_newer_khronos_layer};
 
 use crate::worker::{ANSWER_PREFIX, WorkerAnswer};
 
@@ -47,7 +48,7 @@ impl ComparedLayer {
     fn library(self) -> Result<PathBuf> {
         match self {
             ComparedLayer::Ours => built_library("libVkLayer_lavascope.so"),
-            ComparedLayer::Peer | ComparedLayer::PeerCore => khronos_library(),
+            ComparedLayer::Peer | ComparedLayer::PeerCore => find_newer_khronos_layer().context(KHRONOS_LAYER_MISSING),
         }
     }
 }
@@ -72,18 +73,6 @@ fn built_library(name: &str) -> Result<PathBuf> {
     library.with_context(|| {
         format!("{name} is missing: `cargo build -p lavascope-layer -p lavascope-null-driver` makes it")
     })
-}
-
-/// The layer that `cargo xtask test` fetches.
-fn khronos_library() -> Result<PathBuf> {
-    const FETCHED: &str =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../../target/khronos/libVkLayer_khronos_validation.so");
-    let library = std::env::var_os("LAVASCOPE_KHRONOS_LIBRARY").map_or_else(|| FETCHED.into(), PathBuf::from);
-    ensure!(
-        library.is_file(),
-        "the newer Khronos layer is missing: `cargo xtask test` fetches it, or LAVASCOPE_KHRONOS_LIBRARY names it"
-    );
-    Ok(library)
 }
 
 /// A layer with the process that has it.

@@ -33,11 +33,18 @@ pub fn swiftshader() -> PathBuf {
 
 /// The library of a Khronos validation layer that supports shader objects.
 pub fn newer_khronos_layer() -> PathBuf {
+    find_newer_khronos_layer().expect(KHRONOS_LAYER_MISSING)
+}
+
+/// What to do if there is no such layer.
+pub const KHRONOS_LAYER_MISSING: &str =
+    "the newer Khronos layer is missing: `cargo xtask test` fetches it, or LAVASCOPE_KHRONOS_LIBRARY names it";
+
+/// That library, fetched by `cargo xtask test` or installed with Chromium.
+pub fn find_newer_khronos_layer() -> Option<PathBuf> {
     let name = "libVkLayer_khronos_validation.so";
     let places = [format!("target/khronos/{name}"), format!("/usr/lib/chromium/{name}")];
-    first_file("LAVASCOPE_KHRONOS_LIBRARY", places.each_ref().map(String::as_str)).expect(
-        "the newer Khronos layer is missing: `cargo xtask test` fetches it, or LAVASCOPE_KHRONOS_LIBRARY names it",
-    )
+    first_file("LAVASCOPE_KHRONOS_LIBRARY", places.each_ref().map(String::as_str))
 }
 
 /// The first file that exists: the one that a variable names, or one of some places relative to the repository.

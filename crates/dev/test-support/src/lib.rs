@@ -11,8 +11,8 @@ mod waiting;
 
 pub use console::{ConsoleCommand, ConsoleOutcome, console_commands, with_outputs};
 pub use drivers::{
-    find_lavapipe, lavapipe, layer_library, memory_check_library, newer_khronos_layer, null_driver_library, set_driver,
-    swiftshader, write_null_driver_manifest,
+    KHRONOS_LAYER_MISSING, find_lavapipe, find_newer_khronos_layer, lavapipe, layer_library, memory_check_library,
+    newer_khronos_layer, null_driver_library, set_driver, swiftshader, write_null_driver_manifest,
 };
 pub use rng::{RandomBound, TestRng};
 pub use waiting::{wait_for, wait_until};

@@ -106,7 +106,7 @@ impl<'a> Suite<'a> {
 
     /// With `--count NAME TIMES` runs one entry, for valgrind; with `--list` names them; else measures all and
     /// prints one JSON object a line.
-    pub fn main(mut self) {
+    pub fn main(&mut self) {
         let arguments: Vec<String> = std::env::args().skip(1).collect();
         let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
         match words[..] {

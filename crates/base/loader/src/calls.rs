@@ -176,6 +176,36 @@ impl LoaderPhysicalDevice<'_> {
         })
     }
 
+    /// Makes a logical device with one queue and without extensions, and destroys it.
+    pub(crate) fn try_device(&self) -> Result<(), LoaderError> {
+        let (loader, instance) = (self.instance.loader, self.instance.handle);
+        let create = loader.required(instance, c"vkCreateDevice")?;
+        let destroy = loader.required(instance, c"vkDestroyDevice")?;
+        // SAFETY: vkGetInstanceProcAddr gave the address for vkCreateDevice, whose prototype is this type.
+        let create: abi::FnCreateDevice = unsafe { std::mem::transmute(create) };
+        // SAFETY: vkGetInstanceProcAddr gave the address for vkDestroyDevice, whose prototype is this type.
+        let destroy: abi::FnDestroyDevice = unsafe { std::mem::transmute(destroy) };
+        let priority = 1.0f32;
+        let queue = abi::DeviceQueueCreateInfo {
+            queue_count: 1,
+            p_queue_priorities: Ptr::to(&priority),
+            ..abi::DeviceQueueCreateInfo::zeroed()
+        };
+        let info = abi::DeviceCreateInfo {
+            queue_create_info_count: 1,
+            p_queue_create_infos: Ptr::to(&queue),
+            ..abi::DeviceCreateInfo::zeroed()
+        };
+        let mut device = abi::Device(0);
+        // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter: `self` borrows the instance that it is of.
+        // VUID-vkCreateDevice-pCreateInfo-parameter: every physical device has a queue family 0, and what the structures
+        // name lives until the call returns.
+        check("vkCreateDevice", unsafe { create(self.handle, Ptr::to(&info), Ptr::NULL, out(&mut device)) })?;
+        // SAFETY: VUID-vkDestroyDevice-device-05137: nothing was made from it.
+        unsafe { destroy(device, Ptr::NULL) };
+        Ok(())
+    }
+
     /// None if the instance has no `vkGetPhysicalDeviceProperties2`. The caller knows that the device has the
     /// structure; another device leaves it zero.
     pub(crate) fn driver_properties(&self) -> Option<abi::PhysicalDeviceDriverProperties> {

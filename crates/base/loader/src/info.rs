@@ -124,6 +124,7 @@ pub enum QueryStep {
     CreateInstance,
     ListDevices,
     QueryDevice { index: usize },
+    CreateDevice { index: usize },
     DestroyInstance,
 }
 
@@ -136,6 +137,7 @@ impl fmt::Display for QueryStep {
             QueryStep::CreateInstance => f.write_str("creating an instance"),
             QueryStep::ListDevices => f.write_str("listing physical devices"),
             QueryStep::QueryDevice { index } => write!(f, "asking for the properties of physical device {index}"),
+            QueryStep::CreateDevice { index } => write!(f, "creating a device of physical device {index}"),
             QueryStep::DestroyInstance => f.write_str("destroying the instance"),
         }
     }

@@ -12,4 +12,4 @@ pub mod manifests;
 mod query;
 
 pub use info::{DeviceInfo, ExtensionInfo, LayerInfo, LoaderError, LoaderInfo, QueryStep, Version};
-pub use query::{LIBRARY, query};
+pub use query::{LIBRARY, query, try_devices};

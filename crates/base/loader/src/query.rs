@@ -37,6 +37,25 @@ pub fn query(watch: &mut dyn FnMut(QueryStep)) -> Result<LoaderInfo, LoaderError
     Ok(info)
 }
 
+/// Makes a logical device of each physical device and destroys it, for layers that look at devices. Calls `watch` before
+/// each step.
+pub fn try_devices(watch: &mut dyn FnMut(QueryStep)) -> Result<(), LoaderError> {
+    watch(QueryStep::OpenLoader);
+    let loader = Loader::open(LIBRARY)?;
+    let (version, extensions) = (loader.version()?, loader.extensions()?);
+    let (library, extensions) = (LIBRARY.to_owned(), extensions.iter().map(extension_info).collect());
+    let info = LoaderInfo { library, version, layers: vec![], extensions, devices: vec![], devices_error: None };
+    watch(QueryStep::CreateInstance);
+    let instance = create_instance(&loader, &info)?;
+    watch(QueryStep::ListDevices);
+    for (index, physical_device) in instance.physical_devices()?.iter().enumerate() {
+        watch(QueryStep::CreateDevice { index });
+        physical_device.try_device()?;
+    }
+    watch(QueryStep::DestroyInstance);
+    Ok(())
+}
+
 fn create_instance<'a>(loader: &'a Loader, info: &LoaderInfo) -> Result<LoaderInstance<'a>, LoaderError> {
     // Without it the loader hides drivers that are not fully conformant, such as MoltenVK.
     let portability = c"VK_KHR_portability_enumeration";

@@ -51,7 +51,7 @@ struct CliArguments {
 enum CliCommand {
     Doctor(doctor::DoctorArguments),
     #[command(hide = true)]
-    DoctorProbe,
+    DoctorProbe(probe_command::ProbeArguments),
     Api(api::ApiArguments),
     Capture(capture::CaptureArguments),
     Check(check::CheckArguments),
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
 fn run(command: CliCommand) -> anyhow::Result<CommandOutcome> {
     match command {
         CliCommand::Doctor(arguments) => doctor::run(&arguments),
-        CliCommand::DoctorProbe => probe_command::run(),
+        CliCommand::DoctorProbe(arguments) => probe_command::run(&arguments),
         CliCommand::Api(arguments) => api::run(&arguments),
         CliCommand::Capture(arguments) => capture::run(&arguments),
         CliCommand::Check(arguments) => check::run(&arguments),

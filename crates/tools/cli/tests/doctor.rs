@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use lavascope_test_support::write_null_driver_manifest;
 use serde_json::Value;
 
 /// A folder that goes away with the test.
@@ -84,6 +85,17 @@ fn the_report_of_this_machine_has_its_shape() {
         assert!(report["devices"][0]["name"].is_string());
         assert!(report["devices"][0]["api_version"].is_string());
     }
+}
+
+#[test]
+fn how_a_capture_finds_host_writes_is_shown_for_each_device() {
+    let folder = Folder::new();
+    let examined = examine(Some(&write_null_driver_manifest(&folder.0)));
+    let rows = examined.report["host_writes"].as_array().expect("a list");
+    let methods: Vec<&str> = rows.iter().map(|it| it["method"].as_str().expect("a word")).collect();
+    assert_eq!(methods, ["userfaultfd", "copy"], "the null driver does not import its last type: {rows:?}");
+    assert!(rows.iter().all(|it| it["device"] == examined.report["devices"][0]["name"]), "{rows:?}");
+    assert!(rows.iter().all(|it| it["reason"].as_str().is_some_and(|it| it.contains("memory"))), "{rows:?}");
 }
 
 #[test]

@@ -172,6 +172,24 @@ impl DoctorObservations<'_> {
     }
 }
 
+/// The layer stands in the way where the loader and the drivers by themselves did not.
+pub(crate) fn layer_finding(answer: &ProbeAnswer) -> DoctorFinding {
+    let (message, details) = match answer {
+        ProbeAnswer::Died(death) => {
+            (format!("under the layer, the driver {} while {}", death.cause, death.doing), death.stderr_lines.clone())
+        }
+        ProbeAnswer::Refused(error) => (format!("under the layer, {error}"), vec![]),
+        ProbeAnswer::Loaded(_) => ("under the layer, no device was made".to_owned(), vec![]),
+    };
+    DoctorFinding { code: "layer-broken", severity: DoctorSeverity::Broken, message, fix: None, details }
+}
+
+/// The layer is not where this program looks for it, or the probe left no trace.
+pub(crate) fn layer_error_finding(error: &anyhow::Error) -> DoctorFinding {
+    let (code, severity) = ("layer-broken", DoctorSeverity::Broken);
+    DoctorFinding { code, severity, message: format!("{error:#}"), fix: None, details: vec![] }
+}
+
 fn crash(who: &str, death: &ProbeDeath) -> DoctorFinding {
     DoctorFinding {
         code: "driver-crash",

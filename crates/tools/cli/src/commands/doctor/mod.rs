@@ -1,9 +1,9 @@
 //! `lavascope doctor`: lists the loader, drivers and layers, what is missing, and the commands that
 //! fix it.
 //!
-//! This process reads the manifests. A child process loads the loader, see
-//! [`probe_command`](super::doctor_probe).
+//! This process reads the manifests. A child process loads the loader, see [`probe_command`].
 
+pub(crate) mod capture_probe;
 pub(crate) mod findings;
 pub(crate) mod install_hint;
 pub(crate) mod probe_command;
@@ -21,6 +21,7 @@ use lavascope_loader::{DeviceInfo, LoaderInfo, Version};
 
 use super::CommandOutcome;
 use crate::commands::api::catalog;
+use crate::commands::doctor::capture_probe::HostWriteDetection;
 use crate::commands::doctor::findings::{DoctorFinding, DoctorObservations, DoctorSeverity};
 use crate::commands::doctor::install_hint::System;
 use crate::commands::doctor::probe_process::ProbeAnswer;
@@ -46,6 +47,7 @@ struct DoctorReport {
     devices: Vec<DeviceInfo>,
     drivers: Vec<Manifest>,
     layers: Vec<Manifest>,
+    host_writes: Vec<HostWriteDetection>,
     findings: Vec<DoctorFinding>,
     is_fine: bool,
 }
@@ -94,10 +96,27 @@ fn examine() -> anyhow::Result<DoctorReport> {
         forced_by: FORCING_VARIABLES.into_iter().find(|it| std::env::var_os(it).is_some_and(|it| !it.is_empty())),
         has_vulkaninfo: is_on_path("vulkaninfo"),
     };
-    let findings = seen.findings();
+    let mut findings = seen.findings();
+    let host_writes = match devices.is_empty() {
+        true => Ok(vec![]),
+        false => probe_capture(),
+    };
+    let host_writes = host_writes.unwrap_or_else(|finding| {
+        findings.push(finding);
+        vec![]
+    });
     let is_fine = findings.iter().all(|it| it.severity == DoctorSeverity::Advice);
     let (lavascope, registry) = (env!("CARGO_PKG_VERSION"), catalog::registry_version());
-    Ok(DoctorReport { lavascope, registry, loader, devices, findings, is_fine, drivers, layers })
+    Ok(DoctorReport { lavascope, registry, loader, devices, findings, is_fine, drivers, layers, host_writes })
+}
+
+/// What the layer chooses for each device, or what is wrong with the layer.
+fn probe_capture() -> Result<Vec<HostWriteDetection>, DoctorFinding> {
+    match capture_probe::probe() {
+        Ok(Ok(choices)) => Ok(choices),
+        Ok(Err(answer)) => Err(findings::layer_finding(&answer)),
+        Err(error) => Err(findings::layer_error_finding(&error)),
+    }
 }
 
 /// Asks the loader in a child process, with one driver or with those it finds.
@@ -141,11 +160,13 @@ fn render(report: &DoctorReport, paint: Paint) -> String {
     let devices: Vec<_> = report.devices.iter().map(device_row).collect();
     let drivers: Vec<_> = report.drivers.iter().map(manifest_row).collect();
     let layers: Vec<_> = report.layers.iter().map(manifest_row).collect();
+    let host_writes: Vec<_> = report.host_writes.iter().map(HostWriteDetection::row).collect();
     for (title, text) in [
         ("loader", loader),
         ("devices", columns(&devices)),
         ("driver manifests", columns(&drivers)),
         ("layer manifests", columns(&layers)),
+        ("host writes in a capture", columns(&host_writes)),
     ] {
         let text = if text.is_empty() { "  none\n" } else { &text };
         let _ = write!(out, "\n{}\n{text}", paint.bold(title));

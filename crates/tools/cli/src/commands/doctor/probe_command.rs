@@ -3,16 +3,26 @@
 //! The command is hidden. Only `doctor` starts it, and reads the lines of [`ProbeMessage`] that it
 //! prints.
 
-use lavascope_loader::{QueryStep, query};
+use lavascope_loader::{QueryStep, query, try_devices};
 
 use crate::commands::CommandOutcome;
 use crate::commands::doctor::probe_process::ProbeMessage;
 use crate::text::emit;
 
-pub(crate) fn run() -> anyhow::Result<CommandOutcome> {
+#[derive(clap::Args)]
+pub(crate) struct ProbeArguments {
+    /// Also make a device of each physical device
+    #[arg(long)]
+    try_devices: bool,
+}
+
+pub(crate) fn run(arguments: &ProbeArguments) -> anyhow::Result<CommandOutcome> {
     // If a step cannot be printed, printing the result fails too and returns the error.
     let mut watch = |step: QueryStep| drop(print_message(&ProbeMessage::Doing(step.to_string())));
-    let result = query(&mut watch);
+    let mut result = query(&mut watch);
+    if arguments.try_devices {
+        result = result.and_then(|info| try_devices(&mut watch).map(|()| info));
+    }
     print_message(&match result {
         Ok(info) => ProbeMessage::Told(info),
         Err(error) => ProbeMessage::Refused(error),

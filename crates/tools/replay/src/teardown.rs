@@ -80,11 +80,8 @@ fn destroy_device_objects(replay: &Replay, device: &ReplayDevice) -> Result<(), 
         return Err(ReplayError::Stuck { seconds, what: ThreadWaits(vec![ThreadWait::End]) });
     }
     driver!(functions, DeviceWaitIdle, FnDeviceWaitIdle(*handle));
-    let shown = replay.swapchains.destroy_device(device);
-    let is_real = |pair: &(ObjectId, ReplayObject)| {
-        let is_shown = pair.0.ty() == Some(HandleType::Image) && shown.contains(&vk::Image(pair.1.handle));
-        pair.1.owner == device.owner && !is_shown && replay.is_driver_object(pair.0)
-    };
+    replay.swapchains.destroy_device(device, &replay.objects);
+    let is_real = |pair: &(ObjectId, ReplayObject)| pair.1.owner == device.owner && replay.is_driver_object(pair.0);
     for (ty, command) in CHILDREN {
         for (id, object) in replay.objects.alive(ty).into_iter().filter(is_real) {
             destroy(device, command, object);

@@ -17,6 +17,7 @@ pub(crate) const ALL: &[&Sample] = &[
     &threads::handoff::SAMPLE,
     &synchronization::timeline::SAMPLE,
     &drawing::present::SAMPLE,
+    &drawing::present::RECREATED,
     &drawing::indirect::SAMPLE,
     &compute::descriptors::SAMPLE,
     &synchronization::mapped::SAMPLE,

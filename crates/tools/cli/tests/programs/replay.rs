@@ -4,6 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
+use crate::below::system_khronos;
 use crate::common::{output, text};
 use crate::displays::XServer;
 use crate::faults::is_only_for_null;
@@ -222,4 +223,20 @@ fn what_the_device_is_about_to_write_is_not_written_for_it() {
         let bytes = (result["different_bytes"].as_u64(), result["equal_bytes"].as_u64() > Some(1000));
         assert_eq!(bytes, (Some(0), true), "{options:?}: {result:#}");
     }
+}
+
+/// The images of a swapchain that the program has destroyed are gone when the replay destroys what is left.
+#[test]
+fn what_is_left_at_the_end_of_a_part_is_destroyed_once() {
+    let stage = TestEnvironment::new("replay-rest");
+    let mut capture = stage.lavascope();
+    capture.args(["capture", "--headless", "-o", "trace.lava", "--"]).arg(samples());
+    succeed(capture.args(["present-recreated", "--frames", "8"]));
+    succeed(stage.lavascope().args(["trim", "trace.lava", "--frames", "0..7", "-o", "part.lava"]));
+    let mut command = stage.lavascope();
+    command.args(["replay", "part.lava"]).env("VK_INSTANCE_LAYERS", "VK_LAYER_KHRONOS_validation");
+    let run = succeed(command.env("VK_ADD_LAYER_PATH", system_khronos()).env("VK_LOADER_DEBUG", "layer"));
+    let said = text(&[run.stdout, run.stderr].concat());
+    assert!(said.contains("Insert instance layer \"VK_LAYER_KHRONOS_validation\""), "{said}");
+    assert!(!said.contains("VUID-") && !said.contains("UNASSIGNED-"), "{said}");
 }

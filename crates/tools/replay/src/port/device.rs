@@ -393,7 +393,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCal
         return Ok(());
     }
     let device = performer.device(recorded_call)?;
-    performer.replay.swapchains.destroy_device(&device);
+    performer.replay.swapchains.destroy_device(&device, &performer.replay.objects);
     performer.perform_unchanged(recorded_call)?;
     performer.replay.remove_device(device.owner);
     Ok(())

@@ -11,7 +11,7 @@ use lavascope_record::{Call, Outcome, View};
 use rustc_hash::FxHashMap;
 
 use crate::call::functions::driver;
-use crate::call::objects::ReplayObject;
+use crate::call::objects::{ReplayObject, ReplayObjects};
 use crate::call::output_handles::output_ids;
 use crate::call::perform::{Performer, RecordedCall, result_name};
 use crate::error::ReplayError;
@@ -34,6 +34,8 @@ pub(crate) struct VirtualSwapchain {
     pub(crate) device: Arc<ReplayDevice>,
     info: vk::SwapchainCreateInfoKHR,
     images: Mutex<Vec<(vk::Image, vk::DeviceMemory)>>,
+    /// The images that the trace has asked for.
+    image_ids: Mutex<Vec<ObjectId>>,
     real: Mutex<Option<RealSwapchain>>,
 }
 
@@ -45,18 +47,15 @@ impl VirtualSwapchains {
         lock(&self.all).get(&id).cloned()
     }
 
-    /// Swapchains that the program did not destroy are removed with their device; returns their images.
-    pub(crate) fn destroy_device(&self, device: &ReplayDevice) -> Vec<vk::Image> {
-        let mut gone = Vec::new();
+    /// Swapchains that the program did not destroy are removed with their device.
+    pub(crate) fn destroy_device(&self, device: &ReplayDevice, objects: &ReplayObjects) {
         lock(&self.all).retain(|_, virtual_swapchain| {
             let stays = virtual_swapchain.device.owner != device.owner;
             if !stays {
-                gone.extend(lock(&virtual_swapchain.images).iter().map(|it| it.0));
-                virtual_swapchain.destroy();
+                virtual_swapchain.destroy(objects);
             }
             stays
         });
-        gone
     }
 
     /// Frames for a surface are no longer shown.
@@ -138,8 +137,10 @@ impl VirtualSwapchain {
         Ok((image, memory))
     }
 
-    fn destroy(&self) {
+    /// The images are gone with their swapchain.
+    fn destroy(&self, objects: &ReplayObjects) {
         lock(&self.real).take();
+        lock(&self.image_ids).drain(..).for_each(|it| objects.remove(it));
         let ReplayDevice { functions, handle, .. } = &*self.device;
         for (image, memory) in lock(&self.images).drain(..) {
             driver!(functions, DestroyImage, FnDestroyImage(*handle, image, Ptr::NULL));
@@ -201,7 +202,13 @@ pub(crate) fn create(performer: &mut Performer<'_>, recorded_call: &RecordedCall
     let screen = performer
         .create_real_swapchain(recorded_call, &device, info.get())
         .map_err(|it| performer.error(recorded_call, it))?;
-    let swapchain = VirtualSwapchain { device, info: *info.get(), images: Mutex::default(), real: Mutex::new(screen) };
+    let swapchain = VirtualSwapchain {
+        device,
+        info: *info.get(),
+        images: Mutex::default(),
+        image_ids: Mutex::default(),
+        real: Mutex::new(screen),
+    };
     lock(&performer.replay.swapchains.all).insert(id, Arc::new(swapchain));
     performer.add_object(recorded_call, id, object)
 }
@@ -213,7 +220,7 @@ pub(crate) fn destroy(performer: &mut Performer<'_>, recorded_call: &RecordedCal
     if let Some(virtual_swapchain) = removed {
         // The work that presentation waits for was submitted, but may not be complete.
         performer.wait_device_idle(recorded_call, &virtual_swapchain.device);
-        virtual_swapchain.destroy();
+        virtual_swapchain.destroy(&performer.replay.objects);
     }
     performer.remove_destroyed(recorded_call);
     Ok(())
@@ -227,6 +234,7 @@ pub(crate) fn images(performer: &mut Performer<'_>, recorded_call: &RecordedCall
     for (at, id) in output_ids(leave, &mut performer.arena).into_iter().enumerate() {
         let image = swapchain.image(at).map_err(|it| performer.error(recorded_call, it))?;
         performer.add_object(recorded_call, id, ReplayObject { handle: image.0, owner: swapchain.device.owner })?;
+        lock(&swapchain.image_ids).push(id);
     }
     Ok(())
 }

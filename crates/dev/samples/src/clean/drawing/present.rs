@@ -1,6 +1,8 @@
 //! A swapchain: acquire, clear, present, with two frames in flight. On a headless surface if the driver has such,
 //! otherwise in a window.
 
+use std::ops::Range;
+
 use ash::vk;
 
 use crate::Sample;
@@ -14,19 +16,43 @@ pub(crate) const SAMPLE: Sample = Sample {
     run,
 };
 
+pub(crate) const RECREATED: Sample = Sample {
+    name: "present-recreated",
+    about: "Presents like the sample present, and makes surface and swapchain anew after half of the frames.",
+    run: run_recreated,
+};
+
 const IN_FLIGHT: usize = 2;
 
 fn run(options: &SampleOptions) -> Result<(), Failure> {
+    run_swapchains(options, 1)
+}
+
+fn run_recreated(options: &SampleOptions) -> Result<(), Failure> {
+    run_swapchains(options, 2)
+}
+
+/// The frames are shared out among so many swapchains, one after the other.
+fn run_swapchains(options: &SampleOptions, count: u32) -> Result<(), Failure> {
     let window = XcbWindow::if_needed()?;
     let gpu = Screen::gpu(window.as_ref())?;
-    let screen = Screen::new(&gpu, window.as_ref())?;
-    let mut frames = (0..IN_FLIGHT).map(|_| FrameInFlight::new(&gpu, &screen)).collect::<Result<Vec<_>, Failure>>()?;
-    for number in 0..options.frames.unwrap_or(6) {
-        let frame = &mut frames[number as usize % IN_FLIGHT];
-        frame.finish(&gpu, &screen, options)?;
-        frame.draw(&gpu, &screen, number)?;
+    let frame_count = options.frames.unwrap_or(6);
+    for at in 0..count {
+        let screen = Screen::new(&gpu, window.as_ref())?;
+        let numbers = frame_count * at / count..frame_count * (at + 1) / count;
+        run_frames(&gpu, &screen, options, numbers)?;
     }
-    frames.iter_mut().try_for_each(|it| it.finish(&gpu, &screen, options))
+    Ok(())
+}
+
+fn run_frames(gpu: &Gpu, screen: &Screen, options: &SampleOptions, numbers: Range<u32>) -> Result<(), Failure> {
+    let mut frames = (0..IN_FLIGHT).map(|_| FrameInFlight::new(gpu, screen)).collect::<Result<Vec<_>, Failure>>()?;
+    for number in numbers {
+        let frame = &mut frames[number as usize % IN_FLIGHT];
+        frame.finish(gpu, screen, options)?;
+        frame.draw(gpu, screen, number)?;
+    }
+    frames.iter_mut().try_for_each(|it| it.finish(gpu, screen, options))
 }
 
 /// The color of a frame, as the bytes of a texel.

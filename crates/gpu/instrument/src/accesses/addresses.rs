@@ -122,26 +122,26 @@ impl FunctionRewriter<'_, '_> {
 
     /// An access relative to its base.
     fn check_relative_address(&mut self, base: Id, path: &AccessPath, size: u64) -> AddressCheck {
-        let room = self.address_bounds(base);
+        let bounds = self.address_bounds(base);
         let least = path.offset + size;
-        let (low, high) = (Some(room.low), Some(room.high));
+        let (low, high) = (Some(bounds.low), Some(bounds.high));
         let [term] = path.terms[..] else {
-            let ok = self.emit_has_bytes(room, least);
+            let ok = self.emit_has_bytes(bounds, least);
             let details = [Some(self.cx.uint_constant(0)), low, high];
             return AddressCheck { ok, details, index_unit: IndexUnit::Constant { offset: path.offset } };
         };
         let uint = self.cx.ids.uint;
         let index = path.indices[term.position];
         let number = self.as_uint(index).unwrap_or(index.0);
-        let count = self.emit_address_fitting_count(room, least, term.stride);
+        let count = self.emit_address_fitting_count(bounds, least, term.stride);
         let ok = if self.is_signed(index) {
             // An index may lead backward, as far as the buffer goes.
             self.cx.needs_preceding_bytes = true;
             let before = self.cached_value(
-                DerivedValue::PrecedingCount { preceding: room.preceding, offset: path.offset, stride: term.stride },
+                DerivedValue::PrecedingCount { preceding: bounds.preceding, offset: path.offset, stride: term.stride },
                 |body| {
                     let offset = body.cx.uint_constant(path.offset as u32);
-                    let bytes = body.emit_result(Op::IAdd, uint, &[room.preceding, offset]);
+                    let bytes = body.emit_result(Op::IAdd, uint, &[bounds.preceding, offset]);
                     divided(body.cx, &mut body.out, bytes, term.stride)
                 },
             );
@@ -167,30 +167,30 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// Whether bytes up to here are behind a base.
-    fn emit_has_bytes(&mut self, room: AddressBounds, least: u64) -> u32 {
-        self.cached_value(DerivedValue::HasBytes { remaining: room.remaining, least }, |body| {
+    fn emit_has_bytes(&mut self, bounds: AddressBounds, least: u64) -> u32 {
+        self.cached_value(DerivedValue::HasBytes { remaining: bounds.remaining, least }, |body| {
             let least = body.cx.uint_constant(least as u32);
-            body.emit_bool(Op::UGreaterThanEqual, &[room.remaining, least])
+            body.emit_bool(Op::UGreaterThanEqual, &[bounds.remaining, least])
         })
     }
 
     /// The last element that fits behind a base, if one does.
-    fn emit_last_fitting(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
-        self.cached_value(DerivedValue::LastFitting { remaining: room.remaining, least, stride }, |body| {
+    fn emit_last_fitting(&mut self, bounds: AddressBounds, least: u64, stride: u64) -> u32 {
+        self.cached_value(DerivedValue::LastFitting { remaining: bounds.remaining, least, stride }, |body| {
             let less = body.cx.uint_constant((least as u32).wrapping_neg());
-            let more = body.emit_result(Op::IAdd, body.cx.ids.uint, &[room.remaining, less]);
+            let more = body.emit_result(Op::IAdd, body.cx.ids.uint, &[bounds.remaining, less]);
             let last = divided(body.cx, &mut body.out, more, stride);
             // The size of more than 4 GiB is unknown: all bytes count.
             let [none, most] = [u32::MAX, u32::MAX - 1].map(|it| body.cx.uint_constant(it));
-            let is_huge = body.emit_bool(Op::IEqual, &[room.remaining, none]);
+            let is_huge = body.emit_bool(Op::IEqual, &[bounds.remaining, none]);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_huge, most, last])
         })
     }
 
     /// How many elements fit behind a base.
-    fn emit_address_fitting_count(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
-        let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
-        self.cached_value(DerivedValue::FittingCount { remaining: room.remaining, least, stride }, |body| {
+    fn emit_address_fitting_count(&mut self, bounds: AddressBounds, least: u64, stride: u64) -> u32 {
+        let (last, is_enough) = (self.emit_last_fitting(bounds, least, stride), self.emit_has_bytes(bounds, least));
+        self.cached_value(DerivedValue::FittingCount { remaining: bounds.remaining, least, stride }, |body| {
             let [zero, one] = [0, 1].map(|it| body.cx.uint_constant(it));
             let count = body.emit_result(Op::IAdd, body.cx.ids.uint, &[last, one]);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, count, zero])
@@ -198,9 +198,9 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The last element that fits behind a base; the first one, if none does.
-    fn emit_last_fitting_or_first(&mut self, room: AddressBounds, least: u64, stride: u64) -> u32 {
-        let (last, is_enough) = (self.emit_last_fitting(room, least, stride), self.emit_has_bytes(room, least));
-        self.cached_value(DerivedValue::LastFittingOrFirst { remaining: room.remaining, least, stride }, |body| {
+    fn emit_last_fitting_or_first(&mut self, bounds: AddressBounds, least: u64, stride: u64) -> u32 {
+        let (last, is_enough) = (self.emit_last_fitting(bounds, least, stride), self.emit_has_bytes(bounds, least));
+        self.cached_value(DerivedValue::LastFittingOrFirst { remaining: bounds.remaining, least, stride }, |body| {
             let zero = body.cx.uint_constant(0);
             body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, last, zero])
         })
@@ -226,15 +226,15 @@ impl FunctionRewriter<'_, '_> {
         ok: u32,
         is_written: bool,
     ) -> Option<u32> {
-        let room = self.address_bounds(base);
-        let halves = Some((room.low, room.high));
+        let bounds = self.address_bounds(base);
+        let halves = Some((bounds.low, bounds.high));
         let start = match path.terms[..] {
             [] => self.cached_value(DerivedValue::PointerOrScratch { ok, base: base.0 }, |body| {
                 body.scratch_unless(base, halves, ok).unwrap_or(base.0)
             }),
             // The first element is there, or there is no buffer at all.
             [term] if !is_written && !self.is_signed(path.indices[term.position]) => {
-                let is_any = self.emit_has_bytes(room, path.offset + size);
+                let is_any = self.emit_has_bytes(bounds, path.offset + size);
                 self.cached_value(DerivedValue::FirstOrScratch { ok: is_any, base: base.0 }, |body| {
                     body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
                 })
@@ -252,7 +252,7 @@ impl FunctionRewriter<'_, '_> {
             operands.push(match is_term {
                 true if can_cut => {
                     let number = self.as_uint(*index)?;
-                    let last = self.emit_last_fitting_or_first(room, path.offset + size, path.terms[0].stride);
+                    let last = self.emit_last_fitting_or_first(bounds, path.offset + size, path.terms[0].stride);
                     self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last])
                 }
                 true => self.select_index(*index, ok, None, true)?,
@@ -278,24 +278,24 @@ impl FunctionRewriter<'_, '_> {
     /// Where a base pointer is, looked up once.
     fn address_bounds(&mut self, base: Id) -> AddressBounds {
         let key = self.numbering.number_of(base);
-        if let Some((block, room)) = self.check_cache.address_bounds.get(&key).copied()
+        if let Some((block, bounds)) = self.check_cache.address_bounds.get(&key).copied()
             && self.dominators.dominates(self.cx.module, block, self.block)
         {
-            return room;
+            return bounds;
         }
-        let (room, block) = match self.place_before_loop(base) {
+        let (bounds, block) = match self.place_before_loop(base) {
             Some((place, block)) => {
-                let (mut code, mut room) = (Vec::new(), None);
-                self.emit_elsewhere(&mut code, |body| room = Some(body.look_up(base)));
+                let (mut code, mut bounds) = (Vec::new(), None);
+                self.emit_elsewhere(&mut code, |body| bounds = Some(body.look_up(base)));
                 self.insertions.push((place, code));
-                (room, block)
+                (bounds, block)
             }
             None => (None, self.block),
         };
-        let (low, high, left, before) = room.unwrap_or_else(|| self.look_up(base));
-        let room = AddressBounds { low, high, remaining: left, preceding: before };
-        self.check_cache.address_bounds.insert(key, (block, room));
-        room
+        let (low, high, left, before) = bounds.unwrap_or_else(|| self.look_up(base));
+        let bounds = AddressBounds { low, high, remaining: left, preceding: before };
+        self.check_cache.address_bounds.insert(key, (block, bounds));
+        bounds
     }
 
     /// Where an address is made that is used in a loop and does not come out of it: place in the words, and block.

@@ -300,14 +300,14 @@ impl FunctionRewriter<'_, '_> {
             }
             changes.push((place, made));
         }
-        let rooms = self.remaining_of_arguments(instruction);
+        let remaining = self.remaining_of_arguments(instruction);
         self.may_have_ended = true;
         self.spill();
         self.is_fault_state_clear = false;
         let start = self.out.len();
         self.copy_with(instruction, &changes);
-        self.out.extend_from_slice(&rooms);
-        self.out[start] += (rooms.len() as u32) << 16;
+        self.out.extend_from_slice(&remaining);
+        self.out[start] += (remaining.len() as u32) << 16;
     }
 
     fn load_unknown(&mut self, instruction: Instruction<'_>, pointer: Id) {

@@ -19,7 +19,7 @@ use crate::rewrite::context::{Context, emit, emit_value};
 use crate::rewrite::function::FunctionRewriter;
 use crate::{Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
 
-/// The rooms of a function's pointers.
+/// The ids of the remaining bytes of a function's pointers.
 #[derive(Default)]
 pub(crate) struct RemainingBytes {
     /// By pointer; pointers that a phi names get theirs before they are made.
@@ -27,7 +27,7 @@ pub(crate) struct RemainingBytes {
     wanted: FxHashSet<u32>,
 }
 
-/// By function: which of its parameters have a room beside them.
+/// By function: the parameters whose remaining bytes are passed as one more parameter.
 pub(crate) fn parameters_with_remaining(
     module: &Module,
     types: &Types<'_>,
@@ -35,11 +35,11 @@ pub(crate) fn parameters_with_remaining(
 ) -> FxHashMap<Id, Vec<usize>> {
     let mut all = FxHashMap::default();
     for function in module.functions() {
-        let has_room = |at: &usize| {
+        let has_remaining = |at: &usize| {
             let item = module.instruction(function.parameters[*at]);
             item.result().is_some_and(|id| is_buffer_pointer(types, item.id(1)) && !paths.is_constant_parameter(id))
         };
-        let places: Vec<usize> = (0..function.parameters.len()).filter(has_room).collect();
+        let places: Vec<usize> = (0..function.parameters.len()).filter(has_remaining).collect();
         if !places.is_empty() && !module.entries().iter().any(|it| it.function == function.id) {
             all.insert(function.id, places);
         }
@@ -53,44 +53,44 @@ fn is_buffer_pointer(types: &Types<'_>, ty: Id) -> bool {
 }
 
 impl RemainingBytes {
-    /// Looks for pointers whose rooms will be asked for by name.
+    /// Finds the pointers that phis and selections name: their remaining bytes need an id before they are computed.
     pub(crate) fn new(cx: &mut Context<'_>, function: &Function) -> RemainingBytes {
-        let mut rooms = RemainingBytes::default();
+        let mut found = RemainingBytes::default();
         if !cx.options.checks.descriptors {
-            return rooms;
+            return found;
         }
         let module = cx.module;
         // Without it, no phi and no selection can be a pointer to a buffer.
         if !cx.has_variable_pointers {
-            return rooms;
+            return found;
         }
         for instruction in module.instructions(function.instructions.clone()) {
             match instruction.op() {
                 Some(Op::Phi) if is_buffer_pointer(&cx.types, instruction.id(1)) => {
-                    rooms.wanted.insert(instruction.word(2));
-                    rooms.wanted.extend(instruction.words_from(3).iter().step_by(2));
+                    found.wanted.insert(instruction.word(2));
+                    found.wanted.extend(instruction.words_from(3).iter().step_by(2));
                 }
                 Some(Op::Select) if is_buffer_pointer(&cx.types, instruction.id(1)) => {
-                    rooms.wanted.extend(&instruction.words_from(4)[..instruction.words_from(4).len().min(2)]);
+                    found.wanted.extend(&instruction.words_from(4)[..instruction.words_from(4).len().min(2)]);
                 }
                 _ => {}
             }
         }
-        let made: Vec<u32> = rooms.wanted.iter().copied().collect();
+        let made: Vec<u32> = found.wanted.iter().copied().collect();
         let is_local =
             |it: &&u32| module.definition_index(Id(**it)).is_some_and(|it| function.instructions.contains(&it.0));
         let mut made: Vec<u32> = made.iter().filter(is_local).copied().collect();
         made.sort_unstable();
         for pointer in made {
-            let room = cx.fresh();
-            rooms.known.insert(pointer, room);
+            let remaining = cx.fresh();
+            found.known.insert(pointer, remaining);
         }
-        rooms
+        found
     }
 }
 
 impl FunctionRewriter<'_, '_> {
-    /// The function instruction, with a type that has the rooms of parameters.
+    /// The function instruction, with a type that has parameters for remaining bytes.
     pub(crate) fn begin_function(&mut self, instruction: Instruction<'_>) {
         let Some(places) = self.cx.parameters_with_remaining.get(&instruction.id(2)).cloned() else {
             return self.copy(instruction);
@@ -104,14 +104,14 @@ impl FunctionRewriter<'_, '_> {
         self.copy_with(instruction, &[(4, ty)]);
     }
 
-    /// The rooms of parameters, behind the last one.
+    /// The parameters for remaining bytes, behind the last one.
     pub(crate) fn add_remaining_parameters(&mut self, function: &Function) {
         let Some(places) = self.cx.parameters_with_remaining.get(&function.id).cloned() else { return };
         for place in places {
-            let room = self.emit_result(Op::FunctionParameter, self.cx.ids.uint, &[]);
+            let remaining = self.emit_result(Op::FunctionParameter, self.cx.ids.uint, &[]);
             let parameter = function.parameters.get(place).and_then(|it| self.cx.module.instruction(*it).result());
             if let Some(parameter) = parameter {
-                self.remaining.known.insert(parameter.0, room);
+                self.remaining.known.insert(parameter.0, remaining);
             }
         }
     }
@@ -132,7 +132,7 @@ impl FunctionRewriter<'_, '_> {
         }
         let uint = self.cx.ids.uint;
         let reserved = self.remaining.known.get(&instruction.word(2)).copied();
-        let room = match op {
+        let remaining = match op {
             Op::Phi => {
                 let mut operands: SmallVec<[u32; 8]> = SmallVec::new();
                 for pair in instruction.words_from(3).chunks_exact(2) {
@@ -157,7 +157,7 @@ impl FunctionRewriter<'_, '_> {
                 self.emit_result(Op::Load, uint, &[variable])
             }
             Op::PtrAccessChain => match self.remaining_behind_ptr_chain(instruction) {
-                Some(room) => room,
+                Some(remaining) => remaining,
                 None => self.cx.uint_constant(u32::MAX),
             },
             _ if reserved.is_some() => {
@@ -166,12 +166,12 @@ impl FunctionRewriter<'_, '_> {
             _ => return,
         };
         match reserved {
-            Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[room]),
-            None => drop(self.remaining.known.insert(instruction.word(2), room)),
+            Some(reserved) => emit_value(&mut self.out, Op::CopyObject, uint, reserved, &[remaining]),
+            None => drop(self.remaining.known.insert(instruction.word(2), remaining)),
         }
     }
 
-    /// A pointer that is put into a variable takes its room along.
+    /// Stores the remaining bytes of a pointer that is stored into a variable.
     pub(crate) fn store_remaining(&mut self, instruction: Instruction<'_>) {
         let is_pointer =
             self.cx.types.of_value(instruction.id(2)).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
@@ -179,16 +179,16 @@ impl FunctionRewriter<'_, '_> {
             return;
         }
         let Some(variable) = self.remaining_variable(instruction.id(1)) else { return };
-        let room = self.remaining_of(instruction.id(2));
-        emit(&mut self.out, Op::Store, &[variable, room]);
+        let remaining = self.remaining_of(instruction.id(2));
+        emit(&mut self.out, Op::Store, &[variable, remaining]);
     }
 
-    /// A pointer that is returned leaves its room where the caller finds it.
+    /// Stores the remaining bytes of a pointer that is returned where the caller reads them.
     pub(crate) fn return_remaining(&mut self, pointer: Id) {
         let is_pointer = self.cx.types.of_value(pointer).is_some_and(|it| is_buffer_pointer(&self.cx.types, it));
         if is_pointer && self.cx.options.checks.descriptors {
-            let (variable, room) = (self.cx.shadow(Id(0)), self.remaining_of(pointer));
-            emit(&mut self.out, Op::Store, &[variable, room]);
+            let (variable, remaining) = (self.cx.shadow(Id(0)), self.remaining_of(pointer));
+            emit(&mut self.out, Op::Store, &[variable, remaining]);
         }
     }
 
@@ -200,10 +200,10 @@ impl FunctionRewriter<'_, '_> {
         (is_variable && is_own).then(|| self.cx.shadow(variable))
     }
 
-    /// A room that may be made later, for a phi.
+    /// The id of remaining bytes for a phi, which may be computed later.
     fn reserved_remaining(&mut self, pointer: Id) -> u32 {
         match self.remaining.known.get(&pointer.0) {
-            Some(room) => *room,
+            Some(remaining) => *remaining,
             None if self.cx.module.definition(pointer).is_some_and(|it| it.is(Op::Variable)) => {
                 self.remaining_of(pointer)
             }
@@ -211,10 +211,10 @@ impl FunctionRewriter<'_, '_> {
         }
     }
 
-    /// The room of a pointer; as large as can be, where nothing is known of it.
+    /// The remaining bytes of a pointer; the largest number if nothing is known.
     fn remaining_of(&mut self, pointer: Id) -> u32 {
-        if let Some(room) = self.remaining.known.get(&pointer.0) {
-            return *room;
+        if let Some(remaining) = self.remaining.known.get(&pointer.0) {
+            return *remaining;
         }
         self.compute_remaining(pointer).unwrap_or_else(|| self.cx.uint_constant(u32::MAX))
     }
@@ -227,9 +227,9 @@ impl FunctionRewriter<'_, '_> {
             return self.remaining_behind_path(state, &path);
         }
         let base = self.cx.paths.chain_base(pointer);
-        let room = *self.remaining.known.get(&base.0)?;
+        let remaining = *self.remaining.known.get(&base.0)?;
         let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base)?;
-        self.remaining_behind_path(room, &path)
+        self.remaining_behind_path(remaining, &path)
     }
 
     /// The remaining bytes behind the offset and the indices of a path.
@@ -254,20 +254,20 @@ impl FunctionRewriter<'_, '_> {
         Some(left)
     }
 
-    /// The room of a pointer that moves by elements, maybe backward, before it goes into one.
+    /// The remaining bytes of an `OpPtrAccessChain`, whose first index moves the pointer by elements, maybe backward.
     fn remaining_behind_ptr_chain(&mut self, instruction: Instruction<'_>) -> Option<u32> {
         let (uint, boolean, zero) = (self.cx.ids.uint, self.cx.ids.boolean, self.cx.uint_constant(0));
-        let room = self.remaining_of(instruction.id(3));
+        let remaining = self.remaining_of(instruction.id(3));
         let ty = self.cx.types.of_value(instruction.id(3))?;
         let stride = self.cx.module.decoration_operand(ty, None, Decoration::ArrayStride)?;
         let number = self.as_uint(instruction.id(4))?;
-        let most = divided(self.cx, &mut self.out, room, u64::from(stride));
+        let most = divided(self.cx, &mut self.out, remaining, u64::from(stride));
         let fits = self.emit_bool(Op::ULessThanEqual, &[number, most]);
         let is_back = self.emit_result(Op::SLessThan, boolean, &[number, zero]);
         let is_fine = self.emit_bool(Op::LogicalOr, &[fits, is_back]);
         let stride = self.cx.uint_constant(stride);
         let taken = self.emit_result(Op::IMul, uint, &[number, stride]);
-        let rest = self.emit_result(Op::ISub, uint, &[room, taken]);
+        let rest = self.emit_result(Op::ISub, uint, &[remaining, taken]);
         let rest = self.emit_result(Op::Select, uint, &[is_fine, rest, zero]);
         let path = self.cx.paths.path_from_indices(
             &self.cx.types,
@@ -277,12 +277,12 @@ impl FunctionRewriter<'_, '_> {
         self.remaining_behind_path(rest, &path)
     }
 
-    /// Checks an access through a pointer that has a room.
+    /// Checks an access through a pointer whose remaining bytes are known.
     pub(crate) fn check_by_remaining(&mut self, instruction: Instruction<'_>, pointer: Id) -> GuardedPointer {
         let as_is = GuardedPointer { ok: None, pointer: pointer.0 };
         self.touch_untracked();
         let base = self.cx.paths.chain_base(pointer);
-        let room = self.remaining.known.get(&base.0).copied();
+        let remaining = self.remaining.known.get(&base.0).copied();
         let path = self.cx.paths.path_from_address(&self.cx.types, pointer, base);
         let mut site = CheckSite {
             at: instruction.at,
@@ -293,7 +293,7 @@ impl FunctionRewriter<'_, '_> {
             bytes: path.as_ref().and_then(|it| it.size).unwrap_or(0),
             index_unit: IndexUnit::Bytes,
         };
-        let (Some(room), Some(path)) = (room, path) else {
+        let (Some(remaining), Some(path)) = (remaining, path) else {
             self.cx.add_site(site);
             return as_is;
         };
@@ -303,9 +303,9 @@ impl FunctionRewriter<'_, '_> {
             return as_is;
         };
         site.index_unit = crate::accesses::buffers::index_unit_of(&path);
-        let (ok, index) = self.fits(&path, room, path.offset.saturating_add(size));
+        let (ok, index) = self.fits(&path, remaining, path.offset.saturating_add(size));
         let zero = self.cx.uint_constant(0);
-        self.check_new(site, ok, [Some(index.unwrap_or(zero)), Some(zero), Some(room)]);
+        self.check_new(site, ok, [Some(index.unwrap_or(zero)), Some(zero), Some(remaining)]);
         GuardedPointer { ok: Some(ok), pointer: pointer.0 }
     }
 }

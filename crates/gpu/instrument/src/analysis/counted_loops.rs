@@ -15,14 +15,14 @@ use crate::analysis::types::Types;
 use crate::rewrite::context::{Context, emit_value};
 use crate::rewrite::function::FunctionRewriter;
 
-/// In a function with more loops, all stay unchanged: each is analyzed as a whole.
+/// A function with more loops is not optimized: the analysis of a loop takes time with the size of the function.
 const LOOPS_MAX: usize = 256;
-/// Deeper expressions are not made again.
+/// Expressions that are deeper are not copied before the loop.
 const DEPTH_MAX: u32 = 4;
 
-/// A loop that counts up by one from where it begins to where its condition fails.
+/// A loop whose counter goes up by one until its condition fails.
 pub(crate) struct CountedLoop {
-    /// The block before it, as all blocks a place in the module's.
+    /// The block before the loop. Blocks are indices of the module.
     pub(crate) preheader: usize,
     /// The branch target for a true condition.
     body: usize,
@@ -36,7 +36,7 @@ pub(crate) struct CountedLoop {
 
 #[derive(Clone, Copy)]
 enum LoopCounter {
-    /// A phi, and what it is at first.
+    /// A phi, and its value before the first iteration.
     Phi(Id, Id),
     /// A local variable that is loaded and stored as a whole, and where it is stored in the loop.
     Local(Id, InstructionIndex),
@@ -50,7 +50,7 @@ struct LoopCondition {
     is_inclusive: bool,
 }
 
-/// The loops of a function that count.
+/// The counted loops of a function.
 pub(crate) fn find_counted_loops(cx: &mut Context<'_>, function: &Function) -> Vec<CountedLoop> {
     let module = cx.module;
     let blocks = function.blocks.start as usize..function.blocks.end as usize;
@@ -361,7 +361,7 @@ impl FunctionRewriter<'_, '_> {
         if ty.0 == uint { value } else { self.cx.emit_result(code, Op::Bitcast, uint, &[value]) }
     }
 
-    /// A value that a loop does not change, before the loop.
+    /// A copy of a value that the loop does not change, before the loop.
     fn loop_invariant(&mut self, code: &mut Vec<u32>, counting: usize, id: Id) -> Option<u32> {
         self.loop_invariant_within(code, counting, id, 0)
     }
@@ -422,7 +422,7 @@ impl FunctionRewriter<'_, '_> {
         Some(id)
     }
 
-    /// A pointer with constant indices, made again.
+    /// A copy of a pointer with constant indices, before the loop.
     fn constant_chain(&mut self, code: &mut Vec<u32>, pointer: Id) -> Option<u32> {
         let module = self.cx.module;
         let is_global = |id: u32| module.definition_index(Id(id)).is_some_and(|it| it.0 < module.globals().end);

@@ -40,7 +40,7 @@ pub(crate) struct Context<'a> {
     pub(crate) requirements: BTreeMap<BindingElement, u32>,
     /// The largest access that may go to scratch memory.
     pub(crate) scratch_bytes: u64,
-    /// By function: parameters that have a room beside them.
+    /// By function: the parameters whose remaining bytes are passed as one more parameter.
     pub(crate) parameters_with_remaining: FxHashMap<Id, Vec<usize>>,
     pub(crate) has_variable_pointers: bool,
     /// Private variables for the remaining bytes of stored pointers: by variable, and none for the last function
@@ -135,7 +135,7 @@ impl<'a> Context<'a> {
         let types = Types::new(module);
         let bounds = ValueBounds::new(module, &types);
         let paths = AccessPaths::new(module);
-        let with_rooms = match options.checks.descriptors {
+        let with_remaining = match options.checks.descriptors {
             true => crate::accesses::remaining_bytes::parameters_with_remaining(module, &types, &paths),
             false => FxHashMap::default(),
         };
@@ -151,7 +151,7 @@ impl<'a> Context<'a> {
             types,
             paths,
             bounds,
-            parameters_with_remaining: with_rooms,
+            parameters_with_remaining: with_remaining,
             editor,
             ids,
             sites: Vec::new(),

@@ -43,8 +43,8 @@ struct StoredPackContext {
 /// The handles of objects that belong to no device.
 pub(crate) static PROCESS_HANDLES: LazyLock<HandleTable> = LazyLock::new(HandleTable::default);
 
-/// About the value of a handle: its lowest bits are a slot. Above them is the serial number of the object plus one, so
-/// that most look-ups of ids need not read the slot; zero if the serial number is too large.
+/// The value that the map has for a handle. The lowest bits are the slot; above them is the serial number of the object
+/// plus one, so that most look-ups of ids need not read the slot. It is zero if the serial number is too large.
 const SLOT_BITS: u32 = 32;
 const SERIAL_MAX: u64 = (1 << 24) - 1;
 
@@ -138,7 +138,7 @@ impl HandleTable {
             HandleType::DescriptorUpdateTemplate => drop(facts().templates.remove(&handle)),
             HandleType::Pipeline => _ = facts().libraries.remove(&handle),
             HandleType::DeferredOperationKHR => self.deferred.remove(handle),
-            // Nothing more is known of others.
+            // Other types have no pack context.
             _ => {}
         }
     }
@@ -176,7 +176,7 @@ impl HandleTable {
                     facts.libraries.extend(library_use(info).map(|it| (*pipeline, it)));
                 }
             }
-            // Nothing else decides which pointers are read.
+            // Other calls do not decide which pointers are read.
             _ => {}
         }
     }
@@ -192,7 +192,7 @@ impl Drop for HandleTable {
     }
 }
 
-/// In the note of a command buffer.
+/// A bit in the user data of a command buffer: it is a secondary one.
 pub(crate) const NOTE_SECONDARY: u32 = 1;
 
 impl PackContext for HandleTable {

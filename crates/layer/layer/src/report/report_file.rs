@@ -1,7 +1,7 @@
-//! What this process has to say to `lavascope run`: one JSON object a line, each written at once.
+//! The report of this process for `lavascope run`: one JSON object a line, each written at once.
 //!
-//! `run` names a folder and reads what the processes of a program left there, so a crash loses nothing that was
-//! said before.
+//! `run` names a folder and reads the files of all processes of the program, so a crash loses nothing that was written
+//! before.
 
 use std::fs::File;
 use std::io::Write;
@@ -35,50 +35,50 @@ pub(crate) fn open(folder: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Something in the settings or the surroundings that is not as it should be. Says whether there is a report.
+/// Reports a problem with the settings or the environment. Returns whether there is a report file.
 pub(crate) fn problem(severity: &str, place: &str, text: &str) -> bool {
     write_line("problem", json!({ "severity": severity, "place": place, "text": text }))
 }
 
-/// A bug of ours. Says whether there is a report.
+/// Reports a bug of ours. Returns whether there is a report file.
 pub(crate) fn bug(command: &str, text: &str) -> bool {
     write_line("bug", json!({ "where": command, "text": text }))
 }
 
-/// A mistake of the application, or what is new of one that was reported. Says whether there is a report.
+/// Reports a new finding, or what is new about a reported one. Returns whether there is a report file.
 pub(crate) fn finding(finding: &Finding) -> bool {
     // It has only texts and numbers.
     write_line("finding", serde_json::to_value(finding).unwrap_or_default())
 }
 
-/// What a shader printed. Says whether there is a report.
+/// Reports what a shader printed. Returns whether there is a report file.
 pub(crate) fn printed(value: &Value) -> bool {
     write_line("printed", value.clone())
 }
 
-/// What the validation did not follow, all of it; a later line takes the place of an earlier one.
+/// Reports all that the validation did not follow. A later line replaces an earlier one.
 pub(crate) fn unsupported_calls(all: Vec<Value>) {
     write_line("not-followed", Value::Array(all));
 }
 
-/// How often and how long threads of the application waited for ours so far; a later line takes the place of an
-/// earlier one.
+/// Reports how often and how long threads of the application have waited for ours. A later line replaces an earlier
+/// one.
 pub(crate) fn stream_waits(times: u64, time: Duration) {
     write_line("waited", json!({ "times": times, "milliseconds": time.as_millis() as u64 }));
 }
 
-/// What was checked so far; a later line takes the place of an earlier one.
+/// Reports what has been checked so far. A later line replaces an earlier one.
 pub(crate) fn coverage(coverage: &Coverage) {
     // It has only texts and numbers.
     write_line("coverage", serde_json::to_value(coverage).unwrap_or_default());
 }
 
-/// What checks in shaders of a device took of its memory, at most.
+/// Reports the most memory that checks in shaders of a device have used.
 pub(crate) fn gpu_memory_use(allocations: u64, bytes: u64) {
     write_line("checks", json!({ "allocations": allocations, "bytes": bytes }));
 }
 
-/// Findings that nobody wants to hear of.
+/// Findings that rules ignore.
 #[derive(Clone)]
 pub(crate) struct IgnoredFindings {
     /// The rule that matches them.
@@ -101,7 +101,7 @@ impl IgnoredFindings {
     }
 }
 
-/// What was ignored so far, by what found it.
+/// What has been ignored so far: hazards and shader faults.
 static IGNORED: Mutex<[Vec<IgnoredFindings>; 2]> = Mutex::new([Vec::new(), Vec::new()]);
 
 /// All hazards that were ignored so far.
@@ -118,29 +118,29 @@ pub(crate) fn ignored_fault(rules: &[String], count: u64) {
     write_ignored(&ignored.concat());
 }
 
-/// A later line takes the place of an earlier one.
+/// A later line replaces an earlier one.
 fn write_ignored(all: &[IgnoredFindings]) {
     let line = |it: &IgnoredFindings| json!({ "rule": it.rule, "causes": it.causes, "count": it.count });
     write_line("ignored", all.iter().map(line).collect());
 }
 
-/// A device was lost. Says whether there is a report.
+/// Reports a lost device. Returns whether there is a report file.
 pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
     write_line("device-lost", json!({ "text": title, "lines": lines }))
 }
 
-/// Whether there is a report.
+/// Whether there is a report file.
 pub(crate) fn is_open() -> bool {
     let report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
     report.as_ref().is_some_and(|it| it.0 == std::process::id())
 }
 
-/// A command that is newer than our registry went past us. Says whether there is a report.
+/// Reports a command that our registry does not have. Returns whether there is a report file.
 pub(crate) fn unknown_command(command: &str) -> bool {
     write_line("unknown", json!({ "command": command }))
 }
 
-/// What was counted so far; a later line takes the place of an earlier one.
+/// Reports the counts so far. A later line replaces an earlier one.
 pub(crate) fn stats(stats: &CallStats) {
     let by_command: Map<String, Value> = stats.by_command().map(|(name, count)| (name.into(), count.into())).collect();
     write_line("stats", json!({ "threads": stats.threads(), "calls": stats.calls(), "by_command": by_command }));
@@ -149,17 +149,17 @@ pub(crate) fn stats(stats: &CallStats) {
     }
 }
 
-/// A capture is complete.
+/// Reports a complete capture.
 pub(crate) fn captured(path: &Path, size: u64) {
     write_line("captured", json!({ "path": path.to_string_lossy(), "bytes": size }));
 }
 
-/// A picture of a frame is written.
+/// Reports the file of a picture of a frame.
 pub(crate) fn picture(path: &Path) {
     write_line("picture", json!({ "file": path.to_string_lossy() }));
 }
 
-/// The last instance is gone.
+/// Ends the report with the last instance.
 pub(crate) fn end() {
     write_line("end", json!({}));
 }
@@ -169,7 +169,7 @@ pub(crate) fn close() {
     *REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// What is still said after a bug of ours: nothing that was found, since that is not sure any more.
+/// What is still reported after a bug of ours: no findings, because the bug may have caused them.
 const WRITTEN_WHEN_DISABLED: [&str; 5] = ["process", "bug", "captured", "picture", "end"];
 
 fn write_line(kind: &str, value: Value) -> bool {
@@ -181,7 +181,7 @@ fn write_line(kind: &str, value: Value) -> bool {
     if *process != std::process::id() {
         return false;
     }
-    // The application goes on whatever becomes of our file.
+    // An error of the file must not affect the application.
     let _ = file.write_all(format!("{}\n", json!({ kind: value })).as_bytes());
     true
 }

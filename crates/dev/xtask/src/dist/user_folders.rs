@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{build, copy, dist_folder, files_below, stage};
+use super::{copy, dist_folder, files_below, release, stage};
 
 /// Which files an installation has, so that it can be removed: below the prefix.
 const LIST: &str = "share/lavascope/installed-files.txt";
@@ -14,9 +14,9 @@ const LIST: &str = "share/lavascope/installed-files.txt";
 /// Builds, and puts everything below a prefix; `~/.local` where none is given.
 pub(crate) fn install(root: &Path, prefix: Option<&Path>) -> Result<()> {
     let prefix = prefix_or_default(prefix)?;
-    build(root)?;
+    let release = release::build_here(root)?;
     let staged = dist_folder()?.join("install");
-    stage(root, &staged)?;
+    stage(root, &release, &staged)?;
     let count = copy_all(&staged, &prefix)?;
     println!("installed {count} files below {}", prefix.display());
     let programs = prefix.join("bin");

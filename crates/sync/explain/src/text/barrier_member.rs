@@ -2,13 +2,13 @@
 
 use lavascope_sync_ir::{Command, Dependency, DependencyTarget, Program, ResourceKind, WaitEvents};
 
-use super::message::dependencies;
+use super::message::{CommandDependencies, dependencies};
 use crate::OperationLocation;
 
 /// The barrier as a member of the call's parameters, if the call has several barriers. For a location without an index,
 /// that is the first barrier for all memory.
 pub(crate) fn barrier_member(program: &Program, site: OperationLocation) -> Option<String> {
-    let (all, element, _) = dependencies(program, with_index(program, site)?)?;
+    let CommandDependencies { all, element, .. } = dependencies(program, with_index(program, site)?)?;
     let index = array_index(program, all, element)?;
     let array = array_of(program, &all[element]);
     let member = format!("{array}[{index}]");
@@ -40,7 +40,7 @@ pub(crate) fn array_of(program: &Program, dependency: &Dependency) -> &'static s
 /// The location of a dependency. Edits of the masks of a whole command change its first barrier for all memory.
 fn with_index(program: &Program, site: OperationLocation) -> Option<OperationLocation> {
     let first = |at: OperationLocation| {
-        let (all, ..) = dependencies(program, at)?;
+        let all = dependencies(program, at)?.all;
         all.iter().position(|it| it.target == DependencyTarget::Global).map(|it| it as u32)
     };
     match site {

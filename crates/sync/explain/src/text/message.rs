@@ -266,7 +266,7 @@ impl ExplainedHazard<'_> {
 
     /// The index of a dependency among the image barriers of its command, and its masks.
     fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
-        let (all, element, stages) = dependencies(self.program, site)?;
+        let CommandDependencies { all, element, stages } = dependencies(self.program, site)?;
         let own = all.get(element)?;
         let (src_stages, dst_stages) = stages.unwrap_or((own.scope.src_stages, own.scope.dst_stages));
         let index = array_index(self.program, all, element)?;
@@ -277,7 +277,7 @@ impl ExplainedHazard<'_> {
     /// Whether a dependency transfers a resource to another queue family without a layout
     /// transition.
     pub(crate) fn is_transfer(&self, site: OperationLocation) -> bool {
-        let own = dependencies(self.program, site).and_then(|(all, element, _)| all.get(element));
+        let own = dependencies(self.program, site).and_then(|it| it.all.get(it.element));
         matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
     }
 
@@ -286,9 +286,14 @@ impl ExplainedHazard<'_> {
     }
 }
 
-/// The dependencies of a command, the index of the wanted one, and the stage masks of the whole
-/// command, which only version 1 has.
-pub(crate) type CommandDependencies<'a> = (&'a [Dependency], usize, Option<(u64, u64)>);
+/// The dependencies of a command.
+pub(crate) struct CommandDependencies<'a> {
+    pub(crate) all: &'a [Dependency],
+    /// The index of the wanted one.
+    pub(crate) element: usize,
+    /// The stage masks of the whole command, which only version 1 has.
+    stages: Option<(u64, u64)>,
+}
 
 pub(crate) fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
     let (buffer, command, event, element) = match site {
@@ -311,7 +316,7 @@ pub(crate) fn dependencies(program: &Program, site: OperationLocation) -> Option
         Command::WaitEvents(WaitEvents::Sync2 { events }) => (&events.get(event as usize)?.1, None),
         _ => return None,
     };
-    Some((all, element as usize, stages))
+    Some(CommandDependencies { all, element: element as usize, stages })
 }
 
 /// A function with its debug labels: `vkCmdDraw[Frame::Shadows]`.

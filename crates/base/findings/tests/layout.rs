@@ -67,7 +67,23 @@ fn a_finding_takes_fifteen_lines_whatever_its_names_are() {
             let text = text_of(vec![finding]);
             let (block, _) = text.split_once("\n\n").expect("a finding, and how many there are");
             assert!(rows(block) <= LINES_MAX, "{} rows:\n{block}", rows(block));
+            if text.contains("in the barrier") {
+                assert_has_old_values(block);
+            }
         }
+    }
+}
+
+/// A new value never stands without the one that it replaces: in one line, or below it.
+fn assert_has_old_values(block: &str) {
+    let lines: Vec<&str> = block.lines().collect();
+    for (at, line) in lines.iter().enumerate() {
+        let is_new = line.starts_with("     + ");
+        let field = |it: &str| it[7..].split_once(" = ").map(|it| it.0.to_owned());
+        let removed = || lines[..at].iter().rev().find(|it| it.starts_with("     - ")).and_then(|it| field(it));
+        assert!(!is_new || removed() == field(line), "{line}\n{block}");
+        let is_whole = !line.starts_with("     ~ ") || line.contains(" -> ") || lines[at + 1].contains(" -> ");
+        assert!(is_whole, "{line}\n{block}");
     }
 }
 

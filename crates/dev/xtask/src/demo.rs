@@ -11,7 +11,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::setup::process;
-use crate::setup::process::cargo;
+use crate::setup::process::{cargo, quoted};
 use crate::setup::system;
 
 /// What the steps need, and nothing else: a user waits for it.
@@ -211,12 +211,6 @@ fn release_folder() -> Result<PathBuf> {
     // `target/debug/xtask`
     let target = program.ancestors().nth(2).map(Path::to_path_buf).unwrap_or_else(|| PathBuf::from("target"));
     Ok(target.join("release"))
-}
-
-/// A word that a shell reads as it is.
-fn quoted(word: &str) -> String {
-    let is_plain = word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
 }
 
 /// Bold text, or nothing where it would be noise.

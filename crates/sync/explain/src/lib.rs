@@ -120,6 +120,8 @@ pub struct SyncOperation {
     pub agent: Agent,
     pub kind: SyncOperationKind,
     pub location: OperationLocation,
+    /// The barrier among the parameters of its call, if the call has several: `pImageMemoryBarriers[1]`.
+    pub member: Option<String>,
     /// The masks that the application passed.
     pub scope: SyncScope,
     /// The version of the command, which has its own names for the masks.
@@ -205,7 +207,7 @@ pub enum CoverageGap {
     /// The host waited, but no dependency makes the write visible to the host.
     NotVisibleToHost,
     /// The later access is a layout transition of the same command. The dependencies of one command
-    /// do not chain.
+    /// form no dependency chain with each other.
     SameCommand,
     /// A batch waits for the semaphore, but not in the stage of the later access.
     WaitStages,

@@ -125,6 +125,47 @@ cmd main
     );
 }
 
+/// A reader can tell the barriers of one call apart.
+#[test]
+fn a_fix_names_the_barrier_of_a_call_with_several() {
+    let program = |barriers: &str| {
+        format!(
+            "buffer a b c 64
+
+cmd main
+        copy a -> c
+  fill: copy a -> b
+        {barriers}
+        dispatch reads b
+        #              ^ RAW b[0..64] after fill
+"
+        )
+    };
+    expect(
+        &program("barrier copy:write => copy:read c, copy:write => compute b"),
+        &[(
+            "the barrier",
+            &["pBufferMemoryBarriers[1].dstAccessMask: VK_ACCESS_2_NONE -> VK_ACCESS_2_SHADER_STORAGE_READ_BIT"],
+        )],
+    );
+    // The stages of version 1 are those of the call.
+    expect(
+        &program("barrier1 copy => vertex: transfer_write => uniform_read c, transfer_write => none b"),
+        &[(
+            "the barrier",
+            &[
+                "dstStageMask: VK_PIPELINE_STAGE_VERTEX_SHADER_BIT -> VK_PIPELINE_STAGE_VERTEX_SHADER_BIT | \
+                 VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT",
+                "pBufferMemoryBarriers[1].dstAccessMask: VK_ACCESS_NONE -> VK_ACCESS_SHADER_READ_BIT",
+            ],
+        )],
+    );
+    expect(
+        &program("barrier copy:write => copy:read c, copy:write => compute:shader_read b[0..32]"),
+        &[("the barrier", &["pBufferMemoryBarriers[1].size: 32 -> 64"])],
+    );
+}
+
 #[test]
 fn a_command_without_memory_barriers_gets_one() {
     expect(

@@ -168,6 +168,13 @@ impl PlaceBlock {
         width(&self.gutter)
     }
 
+    /// Whether all of the code is marked. If it is a source line, a mark with a label behind it takes no more lines.
+    fn needs_no_mark(&self, columns: usize) -> bool {
+        let is_whole = self.mark.start == 0 && self.code[self.mark.end..].trim_matches([';', '{', ' ']).is_empty();
+        let has_room = width(&self.code[..self.mark.end]) + 1 + width(&self.whole_label()) <= columns;
+        self.source.is_none() || is_whole && !has_room
+    }
+
     fn is_on_same_line(&self, other: &PlaceBlock) -> bool {
         match (&self.source, &other.source) {
             (Some(own), Some(other)) => (&own.file, own.line) == (&other.file, other.line),
@@ -238,11 +245,22 @@ fn find_word(text: &str, word: &str) -> Option<usize> {
     text.match_indices(word).find(found).map(|it| it.0).filter(|_| !word.is_empty())
 }
 
+/// How a place is marked whose whole code is marked.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum MarkLayout {
+    OwnLine,
+    /// One sign before the label: a line with the mark has nothing to add.
+    BeforeLabel,
+    /// Likewise, and the label is one line, because the fix has what a barrier lacks.
+    BeforeCutLabel,
+}
+
 /// How places are laid out.
 #[derive(Clone, Copy)]
 pub(super) struct PlacesLayout {
     pub(super) columns: usize,
     pub(super) names: TextNames,
+    pub(super) marks: MarkLayout,
     /// Whether a path and a label take one line each, whatever is missing then.
     pub(super) is_cut: bool,
 }
@@ -253,7 +271,7 @@ pub(super) fn render_places(
     first_file: Option<&str>,
     layout: PlacesLayout,
 ) -> Vec<StyledLine> {
-    let PlacesLayout { columns, names, is_cut } = layout;
+    let PlacesLayout { columns, names, is_cut, .. } = layout;
     // The last one is the place that the line above names.
     let container = blocks.last().map_or(String::new(), |it| it.container.clone());
     blocks.iter_mut().filter(|it| it.container == container).for_each(PlaceBlock::shorten);
@@ -286,7 +304,7 @@ pub(super) fn render_places(
         lines.extend(render_block(
             block,
             is_repeated,
-            is_cut,
+            layout,
             BlockColumns { gutter, code: code_columns, aside_column },
         ));
     }
@@ -309,23 +327,23 @@ struct BlockColumns {
     aside_column: Option<usize>,
 }
 
-fn render_block(block: &PlaceBlock, is_repeated: bool, is_cut: bool, all: BlockColumns) -> Vec<StyledLine> {
+fn render_block(block: &PlaceBlock, is_repeated: bool, layout: PlacesLayout, all: BlockColumns) -> Vec<StyledLine> {
+    let PlacesLayout { marks: mark_layout, is_cut, .. } = layout;
     let BlockColumns { gutter, code: columns, aside_column } = all;
     let (code, mark) = window(block, columns);
     let role = if block.is_primary { TextRole::Primary } else { TextRole::Secondary };
     let number = format!(" {:>gutter$} |  ", block.gutter);
     let empty = format!(" {:gutter$} |  ", "");
     let sign = if block.is_primary { "^" } else { "-" };
-    if is_cut && block.source.is_none() {
-        // All of the code is marked, so a line with the mark has nothing to add.
+    if mark_layout != MarkLayout::OwnLine && !is_repeated && block.needs_no_mark(columns) {
         let line = StyledLine::new().with(TextRole::Gutter, &number).with(TextRole::Plain, &code);
         let label = block.whole_label();
-        if width(&code) + 2 + width(&label) <= columns {
+        if block.source.is_none() && width(&code) + 2 + width(&label) <= columns {
             return vec![line.with(role, &format!("  {label}"))];
         }
         let label = format!("{sign} {label}");
-        let rows =
-            if block.aside.is_empty() { wrap(&label, columns, columns) } else { vec![cut_words(&label, columns)] };
+        let is_label_cut = is_cut && (!block.aside.is_empty() || mark_layout == MarkLayout::BeforeCutLabel);
+        let rows = if is_label_cut { vec![cut_words(&label, columns)] } else { wrap(&label, columns, columns) };
         let label = rows.iter().map(|it| StyledLine::new().with(TextRole::Gutter, &empty).with(role, it));
         return [line].into_iter().chain(label).collect();
     }

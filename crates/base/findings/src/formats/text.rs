@@ -5,7 +5,7 @@ use anstyle::{AnsiColor, Style};
 use crate::words::{count, cut_path, cut_words, short_names, simple_function_name, visible, width, wrap};
 use crate::{Finding, FindingAccess, FindingFix, FindingSeverity, FindingsReport, FixChange, FixEdit, Stack};
 
-use super::snippet::{PlaceBlock, PlacesLayout, library_function, render_places};
+use super::snippet::{MarkLayout, PlaceBlock, PlacesLayout, library_function, render_places};
 use super::{Coloring, Detail, TextOptions};
 
 /// What one finding may take, in a terminal of so many columns or more.
@@ -236,6 +236,7 @@ struct PageBudget {
     has_function: bool,
     notes: usize,
     edits: EditLayout,
+    marks: MarkLayout,
     /// Whether each path and each label takes one line.
     is_cut: bool,
     /// Whether the fix has the lines that are left.
@@ -247,8 +248,8 @@ enum EditLayout {
     LineByLine,
     /// Those that only add something stand behind each other.
     Joined,
-    /// Without the old values, which the new ones contain mostly.
-    NewValues,
+    /// Likewise, and an old value stands in one line with the new one.
+    OneLine,
 }
 
 impl PageBudget {
@@ -258,17 +259,19 @@ impl PageBudget {
         has_function: true,
         notes: usize::MAX,
         edits: EditLayout::LineByLine,
+        marks: MarkLayout::OwnLine,
         is_cut: false,
         is_fix_cut: false,
     };
     const WITHOUT_CALLERS: PageBudget =
         PageBudget { operations: 1, has_callers: false, notes: 0, ..PageBudget::UNLIMITED };
     const JOINED: PageBudget = PageBudget { edits: EditLayout::Joined, ..PageBudget::WITHOUT_CALLERS };
-    const NEW_VALUES: PageBudget =
-        PageBudget { has_function: false, edits: EditLayout::NewValues, ..PageBudget::WITHOUT_CALLERS };
-    const CUT: PageBudget = PageBudget { is_cut: true, ..PageBudget::NEW_VALUES };
+    const WITHOUT_MARKS: PageBudget =
+        PageBudget { has_function: false, marks: MarkLayout::BeforeLabel, ..PageBudget::JOINED };
+    const ONE_LINE: PageBudget = PageBudget { edits: EditLayout::OneLine, ..PageBudget::WITHOUT_MARKS };
+    const CUT: PageBudget = PageBudget { is_cut: true, ..PageBudget::ONE_LINE };
     /// From the most to the least.
-    const ALL: [PageBudget; 12] = [
+    const ALL: [PageBudget; 14] = [
         PageBudget { operations: 2, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, ..PageBudget::UNLIMITED },
         PageBudget { operations: 1, notes: 1, ..PageBudget::UNLIMITED },
@@ -276,9 +279,11 @@ impl PageBudget {
         PageBudget::WITHOUT_CALLERS,
         PageBudget::JOINED,
         PageBudget { has_function: false, ..PageBudget::JOINED },
-        PageBudget::NEW_VALUES,
+        PageBudget::WITHOUT_MARKS,
+        PageBudget::ONE_LINE,
         PageBudget { edits: EditLayout::Joined, ..PageBudget::CUT },
         PageBudget::CUT,
+        PageBudget { marks: MarkLayout::BeforeCutLabel, ..PageBudget::CUT },
         PageBudget { operations: 0, ..PageBudget::CUT },
         PageBudget { operations: 0, is_fix_cut: true, ..PageBudget::CUT },
     ];
@@ -453,7 +458,7 @@ impl FindingPage<'_> {
     /// The earlier access, what lies between, and the later access.
     fn places(&self, budget: PageBudget) -> Vec<StyledLine> {
         let names = self.names;
-        let layout = PlacesLayout { columns: self.columns, names, is_cut: budget.is_cut };
+        let layout = PlacesLayout { columns: self.columns, names, marks: budget.marks, is_cut: budget.is_cut };
         if self.finding.is_called_shader() {
             let mut blocks = PlaceBlock::of_shader(&self.finding.shown_accesses(), names);
             if budget.is_cut {
@@ -502,7 +507,12 @@ impl FindingPage<'_> {
         }
         let mut lines = Vec::new();
         for edit in edits {
-            if let Some(before) = edit.before.as_ref().filter(|_| layout != EditLayout::NewValues) {
+            if let Some(before) = &edit.before {
+                if layout == EditLayout::OneLine {
+                    let text = self.names.show(&format!("{}: {before} -> {}", edit.field, edit.after));
+                    lines.extend(self.paragraph(TextRole::Added, "     ~ ", &text, TextRole::Added, 9));
+                    continue;
+                }
                 let text = self.names.show(&assignment(&edit.field, before));
                 lines.extend(self.paragraph(TextRole::Removed, "     - ", &text, TextRole::Removed, 9));
             }

@@ -5,6 +5,7 @@ mod archive;
 mod binaries;
 mod debian;
 mod licenses;
+mod release;
 mod user_folders;
 
 pub(crate) mod try_out;
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::setup::process;
-use crate::setup::process::cargo;
 
 pub(crate) use user_folders::{install, uninstall};
 
@@ -46,11 +46,12 @@ pub(crate) struct DistFiles {
 
 /// Builds, and packs everything into a tarball and a Debian package in `target/dist`.
 pub(crate) fn run(root: &Path) -> Result<DistFiles> {
-    build(root)?;
+    let release = release::build_for_others(root)?;
     let folder = dist_folder()?;
     let name = format!("lavascope-{VERSION}-{}-linux", std::env::consts::ARCH);
     let prefix = folder.join(&name);
-    stage(root, &prefix)?;
+    stage(root, &release, &prefix)?;
+    release::ensure_no_build_paths(root, &prefix)?;
     let tarball = folder.join(format!("{name}.tar.gz"));
     archive::pack(&folder, &name, &tarball)?;
     let package = debian::pack(&folder, &prefix)?;
@@ -61,18 +62,11 @@ pub(crate) fn run(root: &Path) -> Result<DistFiles> {
     Ok(DistFiles { tarball, package })
 }
 
-fn build(root: &Path) -> Result<()> {
-    let packages = PACKAGES.iter().flat_map(|it| ["--package", it]);
-    let arguments: Vec<&str> = ["build", "--release"].into_iter().chain(packages).collect();
-    process::run(root, &cargo(), &arguments)
-}
-
-/// Puts the files of an installation below a prefix that is made anew.
-fn stage(root: &Path, prefix: &Path) -> Result<()> {
+/// Puts the files of an installation below a prefix that is made anew. `release` has the built files.
+fn stage(root: &Path, release: &Path, prefix: &Path) -> Result<()> {
     if prefix.exists() {
         fs::remove_dir_all(prefix).with_context(|| format!("{} cannot be removed", prefix.display()))?;
     }
-    let release = release_folder()?;
     for (file, place) in BINARIES {
         let (from, to) = (release.join(file), prefix.join(place));
         // Reports about the samples show source lines, as those of the guide do.
@@ -116,11 +110,6 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-/// Where cargo puts release builds.
-fn release_folder() -> Result<PathBuf> {
-    Ok(target_folder()?.join("release"))
 }
 
 fn dist_folder() -> Result<PathBuf> {

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use lavascope_test_support::console_commands;
 
-use super::{DistFiles, dist_folder, run_tool};
+use super::{DistFiles, copy_folder, dist_folder, run_tool};
 use crate::setup::{process, system};
 
 /// The release that everything is tried out on: that of the libraries which the programs were linked with, or newer.
@@ -18,6 +18,9 @@ const SUITE: &str = "bookworm";
 const PACKAGES: &str = "libvulkan1,mesa-vulkan-drivers";
 /// Below the root. The folder's owner is the ordinary user.
 const HOME: &str = "home/user";
+/// The sources of the samples. The README is for readers in a clone, whose reports have lines of these files: packaged
+/// programs name them relative to the current folder.
+const SOURCES: &str = "crates/dev/samples/src";
 const USER: &str = "1000:1000";
 
 pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
@@ -26,7 +29,7 @@ pub(crate) fn run(root: &Path, no_install: bool) -> Result<()> {
     let empty = dist_folder()?.join(format!("root-{SUITE}"));
     make_root(root, &empty)?;
     install_package(&empty, &dist)?;
-    let count = run_commands(root, &unpack(&empty, &dist)?)?;
+    let count = run_commands(root, &unpack(root, &empty, &dist)?)?;
     println!("{count} commands of the README ran in an empty root");
     Ok(())
 }
@@ -50,12 +53,12 @@ struct UnpackedTarball {
     driver: String,
 }
 
-fn unpack(empty: &Path, dist: &DistFiles) -> Result<UnpackedTarball> {
+fn unpack(root: &Path, empty: &Path, dist: &DistFiles) -> Result<UnpackedTarball> {
     let home = empty.join(HOME);
     if home.exists() {
         fs::remove_dir_all(&home).with_context(|| format!("{} cannot be removed", home.display()))?;
     }
-    fs::create_dir_all(&home)?;
+    copy_folder(&root.join(SOURCES), &home.join(SOURCES))?;
     let (home, tarball) = (home.display().to_string(), dist.tarball.display().to_string());
     run_tool(empty, "tar", &["--extract", "--file", &tarball, "--directory", &home])?;
     run_tool(empty, "chown", &["--recursive", USER, &home])?;
@@ -79,7 +82,8 @@ fn install_package(empty: &Path, dist: &DistFiles) -> Result<()> {
     Ok(())
 }
 
-/// How many commands ran; each has the output and the exit code that the README shows.
+/// How many commands ran; each has the output and the exit code that the README shows. There, paths are relative to the
+/// folder in which the commands run, whatever it is; numbers that differ in each run are not compared.
 fn run_commands(root: &Path, place: &UnpackedTarball) -> Result<usize> {
     let page = fs::read_to_string(root.join("README.md")).context("README.md cannot be read")?;
     let commands = console_commands(&page);
@@ -87,7 +91,8 @@ fn run_commands(root: &Path, place: &UnpackedTarball) -> Result<usize> {
     let mut wrong = Vec::new();
     for command in &commands {
         println!("$ {}", command.command);
-        wrong.extend(command.difference(&command.run(&mut shell(place))));
+        let outcome = command.run(&mut shell(place)).below(&Path::new("/").join(HOME));
+        wrong.extend(command.difference(&outcome));
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(commands.len())

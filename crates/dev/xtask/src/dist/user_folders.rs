@@ -6,26 +6,39 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::{build, copy, dist_folder, files_below, stage};
+use crate::setup::process::quoted;
+
+use super::{copy, dist_folder, files_below, release, stage};
 
 /// Which files an installation has, so that it can be removed: below the prefix.
 const LIST: &str = "share/lavascope/installed-files.txt";
 
 /// Builds, and puts everything below a prefix; `~/.local` where none is given.
-pub(crate) fn install(root: &Path, prefix: Option<&Path>) -> Result<()> {
-    let prefix = prefix_or_default(prefix)?;
-    build(root)?;
+pub(crate) fn install(root: &Path, given: Option<&Path>) -> Result<()> {
+    let prefix = prefix_or_default(given)?;
+    let release = release::build_here(root)?;
     let staged = dist_folder()?.join("install");
-    stage(root, &staged)?;
+    stage(root, &release, &staged)?;
     let count = copy_all(&staged, &prefix)?;
     println!("installed {count} files below {}", prefix.display());
     let programs = prefix.join("bin");
     let is_on_path = std::env::var_os("PATH").is_some_and(|it| std::env::split_paths(&it).any(|it| it == programs));
     if !is_on_path {
-        println!("{0} is not in PATH. Add it: export PATH=\"{0}:$PATH\"", programs.display());
+        println!("{} is not in PATH. Add it: {}", programs.display(), path_command(&programs));
     }
-    println!("`cargo xtask install --uninstall` removes them");
+    println!("`{}` removes them", uninstall_command(given.is_some().then_some(&prefix)));
     Ok(())
+}
+
+/// The command that adds a folder to PATH.
+fn path_command(programs: &Path) -> String {
+    format!("export PATH={}:\"$PATH\"", quoted(&programs.display().to_string()))
+}
+
+/// The command that removes an installation, from any folder in the repository.
+fn uninstall_command(prefix: Option<&PathBuf>) -> String {
+    let prefix = prefix.map_or_else(String::new, |it| format!(" --prefix {}", quoted(&it.display().to_string())));
+    format!("cargo xtask install{prefix} --uninstall")
 }
 
 /// Removes what [`install`] has put there, and nothing else.
@@ -85,7 +98,36 @@ fn remove_all(prefix: &Path) -> Result<Option<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::{XtaskArguments, XtaskCommand};
+
+    /// What a shell makes of a hint.
+    fn words_of(command: &str) -> Vec<String> {
+        let script = format!("cargo() {{ printf '%s\\n' \"$@\"; }}; {command}");
+        let output = std::process::Command::new("sh").args(["-c", &script]).output().expect("a shell");
+        String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_hint_removes_what_was_installed_at_this_prefix() {
+        for place in [None, Some("/a/prefix"), Some("/it's a $HOME")] {
+            let command = uninstall_command(place.map(PathBuf::from).as_ref());
+            let parsed = XtaskArguments::try_parse_from(words_of(&command)).expect("a command of ours");
+            let XtaskCommand::Install { prefix, uninstall } = parsed.command else { panic!("{command}") };
+            assert_eq!((prefix, uninstall), (place.map(PathBuf::from), true), "{command}");
+        }
+    }
+
+    #[test]
+    fn the_hint_for_the_path_is_right_for_every_folder() {
+        for folder in ["/a/bin", "/it's a $HOME/bin"] {
+            let script = format!("PATH=/usr/bin; {}; echo \"$PATH\"", path_command(Path::new(folder)));
+            let output = std::process::Command::new("/bin/sh").args(["-c", &script]).output().expect("a shell");
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{folder}:/usr/bin\n"));
+        }
+    }
 
     #[test]
     fn what_was_installed_is_removed_and_nothing_else() {

@@ -60,6 +60,12 @@ pub(crate) fn cargo() -> String {
     std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned())
 }
 
+/// A word that a shell reads as it is.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = word.chars().all(|it| it.is_ascii_alphanumeric() || "/._-".contains(it));
+    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
 /// Runs a command with its output on the terminal, and keeps a copy of all of it.
 pub(crate) fn run_and_capture(command: &mut Command) -> Result<(ExitStatus, String)> {
     let words: Vec<_> = std::iter::once(command.get_program()).chain(command.get_args()).collect();

@@ -22,6 +22,7 @@ use crate::loader::proc_addr::{CHAINS, WATCHED_DEVICES};
 use crate::memory::{HostVisibleMemories, MemoryImportRequest};
 use crate::pictures::{self, Pictures};
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
+use crate::process::forks;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::device_lost;
@@ -56,6 +57,7 @@ impl DeviceData {
     /// Tells what was found meanwhile, on the thread that calls.
     #[inline(always)]
     pub(crate) fn deliver_messages(&self) {
+        forks::report_once();
         self.messages.send_queued();
         if let Some(inbox) = &self.inbox
             && !is_disabled()

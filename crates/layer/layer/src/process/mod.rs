@@ -1,6 +1,7 @@
 //! State that exists once per process, and the end of the process.
 
 pub(crate) mod catch_panic;
+pub(crate) mod forks;
 pub(crate) mod library;
 pub(crate) mod listeners;
 pub(crate) mod process_state;

@@ -24,6 +24,7 @@ use serde_json::Value;
 use crate::backtrace;
 use crate::capture::Capture;
 use crate::process::catch_panic::catch_panic;
+use crate::process::forks;
 use crate::process::listeners::Listeners;
 use crate::process::termination;
 use crate::report::call_log::CallLogWriter;
@@ -212,6 +213,7 @@ impl ProcessState {
         let mut reader = lock(&self.reader);
         let process = std::process::id();
         if reader.thread.is_some() && reader.process != process {
+            forks::has_own_instance();
             return Err("a fork of a process whose calls are read cannot read its own; use exec after fork".into());
         }
         if settings.stats {
@@ -368,6 +370,7 @@ fn stop_reading_in_forks() {
     extern "C" fn stop() {
         PROCESS_STATE.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
         PROCESS_STATE.set_capturing(false);
+        forks::begin();
     }
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| threads::on_fork(stop));

@@ -39,6 +39,8 @@ const ACCESS_CHECKS: [&str; 3] = ["gpu_descriptors", "gpu_buffer_bounds", "gpu_d
 const NO_SHADER_CHECKS: &str = "every check of their accesses is off";
 /// The option of `lavascope run` that switches the checks of shaders on.
 const GPU_OPTION: &str = "--gpu";
+const FORKED_PROCESS: &str = "forked process";
+const NOT_READ: &str = "its calls are neither captured nor validated; call exec after fork";
 const CORE_CHECKS: &str = "core checks";
 const SUBMIT_TIME_OFF: &str = "sync_submit_time is off";
 const BLOCKED: &str = "they wait for a semaphore that nothing signals";
@@ -96,6 +98,12 @@ impl ProcessCoverage {
         all
     }
 
+    /// Counts from zero in another process than before.
+    fn begin(&mut self, process: u32) {
+        (self.process, self.checks, self.has_findings) = (process, Vec::new(), false);
+        (self.shaders, self.inline, self.off_thread, self.written) = (CheckedCount::default(), None, None, None);
+    }
+
     /// Writes what is new.
     fn write(&mut self) {
         let coverage = self.coverage();
@@ -131,14 +139,30 @@ pub(crate) fn add_instance(settings: &Settings, messages: &Arc<Messages>) {
     let mut all = lock();
     let process = std::process::id();
     if all.process != process {
-        (all.process, all.checks, all.has_findings) = (process, Vec::new(), false);
-        (all.shaders, all.inline, all.off_thread, all.written) = (CheckedCount::default(), None, None, None);
+        all.begin(process);
     }
     all.log = (!report_file::is_open()).then(|| messages.clone());
     let mut checks = Coverage { checks: std::mem::take(&mut all.checks), ..Coverage::default() };
     checks.add_checks(&checks_of(settings));
     all.checks = checks.checks;
     all.write();
+}
+
+/// This process was forked from one whose calls are read, and uses its Vulkan objects.
+pub(crate) fn add_fork() {
+    // A thread that does not exist here may have had the lock.
+    let Ok(mut all) = COVERAGE.try_lock() else { return };
+    let (name, why) = (FORKED_PROCESS.to_owned(), NOT_READ.to_owned());
+    all.begin(std::process::id());
+    all.checks.push(CheckState { name, is_wanted: true, is_armed: false, why });
+    let log = all.log.take();
+    if report_file::open_in_fork() {
+        all.write();
+    } else if let Some(log) = log {
+        // Nothing is logged under the lock.
+        drop(all);
+        log.log_plain(&format!("not checked: {FORKED_PROCESS} ({NOT_READ})"));
+    }
 }
 
 /// The layer is a second time in one chain, under the name of the Khronos layer.

@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -15,24 +15,40 @@ use serde_json::{Map, Value, json};
 use crate::process::catch_panic::is_disabled;
 use crate::report::call_stats::CallStats;
 
-/// With the process that it is of: a fork has another one, or none.
-static REPORT_FILE: Mutex<Option<(u32, File)>> = Mutex::new(None);
+static REPORT_FILE: Mutex<Option<ReportFile>> = Mutex::new(None);
+
+struct ReportFile {
+    /// A fork has another file, or none.
+    process: u32,
+    folder: PathBuf,
+    file: File,
+}
 
 /// Begins the report of this process, once.
 pub(crate) fn open(folder: &Path) -> Result<(), String> {
     let mut report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
     let process = std::process::id();
-    if report.as_ref().is_some_and(|it| it.0 == process) {
+    if report.as_ref().is_some_and(|it| it.process == process) {
         return Ok(());
     }
     let path = folder.join(format!("{process}.jsonl"));
     let file = File::options().create(true).append(true).open(&path);
-    *report = Some((process, file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?));
+    let file = file.map_err(|it| format!("{} cannot be written: {it}", path.display()))?;
+    *report = Some(ReportFile { process, folder: folder.to_owned(), file });
     drop(report);
     let program = std::env::current_exe().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION");
     write_line("process", json!({ "pid": process, "program": program, "version": version }));
     Ok(())
+}
+
+/// Begins a report of this process, if the process that it was forked from has one. Returns whether it could.
+pub(crate) fn open_in_fork() -> bool {
+    // A thread that does not exist here may have had the lock.
+    let Ok(report) = REPORT_FILE.try_lock() else { return false };
+    let folder = report.as_ref().map(|it| it.folder.clone());
+    drop(report);
+    folder.is_some_and(|it| open(&it).is_ok())
 }
 
 /// Reports a problem with the settings or the environment. Returns whether there is a report file.
@@ -132,7 +148,7 @@ pub(crate) fn device_lost(title: &str, lines: &[String]) -> bool {
 /// Whether there is a report file.
 pub(crate) fn is_open() -> bool {
     let report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
-    report.as_ref().is_some_and(|it| it.0 == std::process::id())
+    report.as_ref().is_some_and(|it| it.process == std::process::id())
 }
 
 /// Reports a command that our registry does not have. Returns whether there is a report file.
@@ -177,7 +193,7 @@ fn write_line(kind: &str, value: Value) -> bool {
         return true;
     }
     let mut report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
-    let Some((process, file)) = report.as_mut() else { return false };
+    let Some(ReportFile { process, file, .. }) = report.as_mut() else { return false };
     if *process != std::process::id() {
         return false;
     }

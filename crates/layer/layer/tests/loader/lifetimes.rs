@@ -206,6 +206,42 @@ fn a_fork_neither_waits_nor_speaks_for_its_parent() {
 }
 
 #[test]
+fn a_fork_that_uses_objects_of_its_parent_is_reported_as_not_checked() {
+    let name = "lifetimes::a_fork_that_uses_objects_of_its_parent_is_reported_as_not_checked";
+    let Some(outcome) = child(name, &REPORT, submit_in_fork) else { return };
+    assert_eq!(outcome.of_kind("process").len(), 2, "each has a report of its own");
+    let coverage = outcome.of_kind("coverage");
+    let checks = |it: &serde_json::Value| it["checks"].as_array().cloned().unwrap_or_default();
+    let forked: Vec<_> = coverage.iter().flat_map(checks).filter(|it| it["name"] == "forked process").collect();
+    assert_eq!(forked.len(), 1, "it is said once: {coverage:#?}");
+    assert_eq!((&forked[0]["is_wanted"], &forked[0]["is_armed"]), (&true.into(), &false.into()));
+    assert!(forked[0]["why"].as_str().is_some_and(|it| it.contains("exec")), "{forked:?}");
+}
+
+/// Without a report, the fork itself says so in the log, and its parent has its own summary.
+#[test]
+fn a_fork_without_a_report_logs_that_it_is_not_checked() {
+    let name = "lifetimes::a_fork_without_a_report_logs_that_it_is_not_checked";
+    let Some(outcome) = child(name, &[], submit_in_fork) else { return };
+    let lines = outcome.stderr.lines().filter(|it| it.contains("not checked: forked process"));
+    assert_eq!(lines.count(), 1, "{}", outcome.stderr);
+}
+
+fn submit_in_fork() {
+    let entry = entry();
+    let world = Setup { settings: &[(c"sync", c"on"), (c"sync_mode", c"async")], ..Setup::OFF }.world(&entry);
+    let pool = world.command_pool();
+    let command_buffer = world.command_buffers(pool, 1)[0];
+    world.record(command_buffer, 7);
+    world.submit(command_buffer);
+    let status = in_fork(|| (0..2).for_each(|_| world.submit(command_buffer)));
+    assert_eq!(status, 0);
+    // SAFETY: `submit` waited for its command buffers, and nobody has the handles afterwards (lifetime, owner).
+    unsafe { world.device.destroy_command_pool(pool, None) };
+    world.destroy();
+}
+
+#[test]
 fn a_fork_may_have_an_instance_of_its_own() {
     let Some(outcome) = child("lifetimes::a_fork_may_have_an_instance_of_its_own", &REPORT, || {
         let entry = entry();

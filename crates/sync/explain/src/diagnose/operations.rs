@@ -370,7 +370,7 @@ fn fixed_words(gap: CoverageGap, operation: &SyncOperation) -> &'static str {
         CoverageGap::NotSet => "the event was not set",
         CoverageGap::WaitedElsewhere => "another queue waits for it",
         CoverageGap::NotVisibleToHost => "does not make the write visible to HOST",
-        CoverageGap::SameCommand => "is part of the layout transition's own command",
+        CoverageGap::SameCommand => "is in the same command as the layout transition, and does not order it",
         CoverageGap::NeverWaited => match operation.location {
             OperationLocation::SetEvent { .. } => "no command waits for the event",
             OperationLocation::Semaphore { wait: None, .. } => "nothing waits for it",

@@ -26,18 +26,25 @@ impl ProgramChange {
     fn describe(&self, operations: &[SyncOperation], names: &dyn ProgramNames) -> Vec<FixChange> {
         match self {
             ProgramChange::AddBits { location, bits, adds_memory_barrier, version } => {
-                let given = operations.iter().find(|it| it.location == *location).map(|it| it.scope);
-                let edits = match adds_memory_barrier {
+                let operation = operations.iter().find(|it| it.location == *location);
+                let (given, member) = (operation.map(|it| it.scope), operation.and_then(|it| it.member.as_deref()));
+                let mut edits = match adds_memory_barrier {
                     true => memory_barrier_edits((*location, *version), given, *bits),
                     false => mask_edits((*location, *version), given, *bits),
                 };
+                if !adds_memory_barrier {
+                    name_barrier(&mut edits, member, *version);
+                }
                 let set = set_change(*location, given, *bits, *version, names);
                 set.into_iter().chain([at_location(*location, edits, names)]).collect()
             }
             ProgramChange::ExtendRange { location, region, .. } => {
                 let given = operations.iter().find(|it| it.location == *location);
                 let before = given.and_then(|it| it.resource_region.as_ref()).map(|it| &it.1);
-                vec![at_location(*location, range_edits(before, region), names)]
+                let mut edits = range_edits(before, region);
+                // The range is a member of the barrier itself in both versions.
+                name_barrier(&mut edits, given.and_then(|it| it.member.as_deref()), SyncVersion::Two);
+                vec![at_location(*location, edits, names)]
             }
             ProgramChange::InsertBarrier { buffer, before, dependency, flags, version, .. } => vec![FixChange {
                 target: format!("before {}", names.recorded_function(*buffer, *before)),
@@ -212,6 +219,19 @@ fn mask_edits(
     edits
 }
 
+/// Adds the barrier of the call to the names of its members. In version 1, the stages are parameters of the call.
+fn name_barrier(edits: &mut [FixEdit], member: Option<&str>, version: SyncVersion) {
+    let Some(member) = member else { return };
+    let is_of_call = |field: &str| version == SyncVersion::One && field.ends_with("StageMask");
+    for edit in edits.iter_mut().filter(|it| !is_of_call(&it.field)) {
+        let range = if RANGE_MEMBERS.contains(&edit.field.as_str()) { "subresourceRange." } else { "" };
+        edit.field = format!("{member}.{range}{}", edit.field);
+    }
+}
+
+/// The members of `VkImageSubresourceRange`.
+const RANGE_MEMBERS: [&str; 5] = ["aspectMask", "baseMipLevel", "levelCount", "baseArrayLayer", "layerCount"];
+
 /// The edits that give a command of version 1 a memory barrier.
 fn memory_barrier_edits(
     at: (OperationLocation, SyncVersion),
@@ -248,14 +268,15 @@ fn range_edits(before: Option<&Region>, after: &Region) -> Vec<FixEdit> {
     members.into_iter().filter(is_changed).map(edit).collect()
 }
 
-/// The members of `VkImageSubresourceRange`.
+/// The members of `VkImageSubresourceRange` with their values.
 fn image_members(image: &ImageRegion) -> [(&'static str, String); 5] {
+    let [aspects, first_mip, mips, first_layer, layers] = RANGE_MEMBERS;
     [
-        ("aspectMask", spaced(mask_names(&IMAGE_ASPECT_FLAG_BITS_ENUM, image.aspects.into()))),
-        ("baseMipLevel", image.mips.start.to_string()),
-        ("levelCount", image.mips.len().to_string()),
-        ("baseArrayLayer", image.layers.start.to_string()),
-        ("layerCount", image.layers.len().to_string()),
+        (aspects, spaced(mask_names(&IMAGE_ASPECT_FLAG_BITS_ENUM, image.aspects.into()))),
+        (first_mip, image.mips.start.to_string()),
+        (mips, image.mips.len().to_string()),
+        (first_layer, image.layers.start.to_string()),
+        (layers, image.layers.len().to_string()),
     ]
 }
 

@@ -10,6 +10,7 @@ use super::follower::{DependencyRole, FirstScopeMatch, FirstScopeRange, FollowMo
 use super::sync_state::SignalSyncState;
 use super::timeline::{TimelineAction, TimelineMoment, semaphore_scope};
 use crate::text::api_names::{access_names, first_scope_stages, first_stage, second_scope_stages, stage_names};
+use crate::text::barrier_member::barrier_member;
 use crate::{
     AccessRole, Agent, BatchSemaphoreLocation, CoverageGap, OperationLocation, ProgramNames, ScopeCoverage,
     SyncOperation, SyncOperationKind, SyncVersion,
@@ -87,6 +88,7 @@ impl Follower<'_> {
             agent: self.timeline.agent(moment.queue),
             kind: element.kind,
             location: element.location,
+            member: barrier_member(self.timeline.program, element.location),
             scope: element.given_scope,
             version: element.version(),
             subpasses: element.subpasses(),
@@ -406,6 +408,7 @@ impl Follower<'_> {
             agent: lane,
             kind,
             location: site,
+            member: None,
             scope,
             version: SyncVersion::Two,
             subpasses: None,
@@ -692,7 +695,10 @@ fn gap_text(gap: CoverageGap, sync_operation: &SyncOperation, names: &dyn Progra
         CoverageGap::AfterAccess => "it was executed after the later access".to_owned(),
         CoverageGap::SetBeforeAccess => "the event was set before the earlier access".to_owned(),
         CoverageGap::NotSet => "the event was not set when it was waited for".to_owned(),
-        CoverageGap::SameCommand => "it is part of the same command, whose dependencies do not chain".to_owned(),
+        CoverageGap::SameCommand => {
+            "the same command performs the layout transition, and dependencies of one command form no dependency chain"
+                .to_owned()
+        }
         CoverageGap::NotVisibleToHost => {
             "writes become visible to the host only by a dependency to VK_PIPELINE_STAGE_2_HOST_BIT".to_owned()
         }

@@ -8,10 +8,11 @@ use lavascope_abi::PipelineStageFlags2 as Stage;
 use lavascope_abi::{AccessFlags2, DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM, SHADER_STAGE_FLAG_BITS_ENUM};
 use lavascope_sync_ir::{
     Barrier, Certainty, Command, CommandLocation, Dependency, DependencyTarget, Hazard, HazardKind, HostStep, LoadOp,
-    OriginKind, Program, ProgramLocation, Region, ResourceId, ResourceKind, StoreOp, SyncScope, WaitEvents,
+    OriginKind, Program, ProgramLocation, Region, ResourceId, StoreOp, SyncScope, WaitEvents,
 };
 
 use super::api_names::{ALL_ACCESSES, access_names, accesses_at, enum_name, second_scope_stages, stage_names};
+use super::barrier_member::{array_index, array_of};
 use super::names::HOST;
 use super::properties::is_image;
 use crate::{
@@ -265,26 +266,18 @@ impl ExplainedHazard<'_> {
 
     /// The index of a dependency among the image barriers of its command, and its masks.
     fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
-        let (all, element, stages) = dependencies(self.program, site)?;
+        let CommandDependencies { all, element, stages } = dependencies(self.program, site)?;
         let own = all.get(element)?;
-        let is_of_image = |dependency: &&Dependency| match &dependency.target {
-            DependencyTarget::Global => false,
-            DependencyTarget::Resource { resource, .. }
-            | DependencyTarget::Transition { resource, .. }
-            | DependencyTarget::QueueFamilyTransfer { resource, .. } => {
-                let kind = self.program.resources.get(resource.0 as usize).map(|it| &it.kind);
-                matches!(kind, Some(ResourceKind::Image(_)))
-            }
-        };
         let (src_stages, dst_stages) = stages.unwrap_or((own.scope.src_stages, own.scope.dst_stages));
-        let index = all[..element].iter().filter(is_of_image).count();
-        is_of_image(&own).then_some((index, SyncScope { src_stages, dst_stages, ..own.scope }))
+        let index = array_index(self.program, all, element)?;
+        let is_of_image = array_of(self.program, own) == "pImageMemoryBarriers";
+        is_of_image.then_some((index, SyncScope { src_stages, dst_stages, ..own.scope }))
     }
 
     /// Whether a dependency transfers a resource to another queue family without a layout
     /// transition.
     pub(crate) fn is_transfer(&self, site: OperationLocation) -> bool {
-        let own = dependencies(self.program, site).and_then(|(all, element, _)| all.get(element));
+        let own = dependencies(self.program, site).and_then(|it| it.all.get(it.element));
         matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
     }
 
@@ -293,11 +286,16 @@ impl ExplainedHazard<'_> {
     }
 }
 
-/// The dependencies of a command, the index of the wanted one, and the stage masks of the whole
-/// command, which only version 1 has.
-type CommandDependencies<'a> = (&'a [Dependency], usize, Option<(u64, u64)>);
+/// The dependencies of a command.
+pub(crate) struct CommandDependencies<'a> {
+    pub(crate) all: &'a [Dependency],
+    /// The index of the wanted one.
+    pub(crate) element: usize,
+    /// The stage masks of the whole command, which only version 1 has.
+    stages: Option<(u64, u64)>,
+}
 
-fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
+pub(crate) fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
     let (buffer, command, event, element) = match site {
         OperationLocation::Barrier { buffer, command, dependency: element } => (buffer, command, 0, element?),
         OperationLocation::Event { buffer, command, event, dependency: element, .. } => {
@@ -318,7 +316,7 @@ fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDep
         Command::WaitEvents(WaitEvents::Sync2 { events }) => (&events.get(event as usize)?.1, None),
         _ => return None,
     };
-    Some((all, element as usize, stages))
+    Some(CommandDependencies { all, element: element as usize, stages })
 }
 
 /// A function with its debug labels: `vkCmdDraw[Frame::Shadows]`.

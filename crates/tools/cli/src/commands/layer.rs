@@ -46,8 +46,8 @@ pub(crate) fn run(arguments: &LayerArguments) -> anyhow::Result<CommandOutcome> 
             if let Some(rival) = rival_manifest(options.name(), &path) {
                 let name = options.name().layer();
                 text::emit_stderr(&format!(
-                    "lavascope: {} also defines {name}, and some loaders load that one; `lavascope run{}` does not depend \
-                     on it\n",
+                    "lavascope: {} also defines {name}, and some loaders load that one; `lavascope run{} -- ./app` does \
+                     not depend on it\n",
                     rival.display(),
                     if options.as_khronos { " --as-khronos" } else { "" }
                 ));

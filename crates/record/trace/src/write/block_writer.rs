@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::format::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BlockHead, BlockKind, Codec, HEADER_SIZE, TraceHeader};
+use crate::format::content_window::WindowEncoder;
 use crate::format::index::{BlockEntry, Index, SeekPoint};
 use crate::format::schema::Schema;
 use crate::write::recorder::RawBlock;
@@ -18,6 +19,7 @@ pub struct CompressedBlock {
     raw_size: u32,
     codec: Codec,
     stored: Vec<u8>,
+    in_group: u32,
 }
 
 impl RawBlock {
@@ -29,7 +31,7 @@ impl RawBlock {
             Some(stored) => (codec, stored),
             None => (Codec::None, contents),
         };
-        CompressedBlock { raw: self, raw_size, codec, stored }
+        CompressedBlock { raw: self, raw_size, codec, stored, in_group: 0 }
     }
 }
 
@@ -49,25 +51,44 @@ pub struct BlockWriter<W> {
     at: u64,
     sequence: u64,
     entries: Vec<BlockEntry>,
+    contents: WindowEncoder,
 }
 
 impl<W: Write> BlockWriter<W> {
     /// Begins a file.
     pub fn new(mut out: W, header: TraceHeader) -> io::Result<BlockWriter<W>> {
         out.write_all(&header.to_bytes())?;
-        let mut writer = BlockWriter { out, at: HEADER_SIZE as u64, sequence: 0, entries: Vec::new() };
+        let mut writer = BlockWriter {
+            out,
+            at: HEADER_SIZE as u64,
+            sequence: 0,
+            entries: Vec::new(),
+            contents: WindowEncoder::default(),
+        };
         writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).compress(Codec::Zstd))?;
         Ok(writer)
     }
 
     /// Continues a file of this size with these blocks.
     pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
-        BlockWriter { out, at, sequence, entries }
+        BlockWriter { out, at, sequence, entries, contents: WindowEncoder::default() }
+    }
+
+    /// Compresses and appends a block. Contents refer to earlier contents, if they are compressed by Zstandard.
+    pub fn write_compressed(&mut self, mut block: RawBlock, codec: Codec) -> io::Result<WrittenBlock> {
+        if block.kind == BlockKind::Contents
+            && codec == Codec::Zstd
+            && let Some((in_group, stored)) = self.contents.compress(&block.contents)
+        {
+            let raw_size = std::mem::take(&mut block.contents).len() as u32;
+            return self.write(CompressedBlock { raw: block, raw_size, codec: Codec::ZstdGroup, stored, in_group });
+        }
+        self.write(block.compress(codec))
     }
 
     /// Appends a block. After an error, the file is valid up to [`BlockWriter::size`].
     pub fn write(&mut self, block: CompressedBlock) -> io::Result<WrittenBlock> {
-        let CompressedBlock { raw, raw_size, codec, stored } = block;
+        let CompressedBlock { raw, raw_size, codec, stored, in_group } = block;
         let head = BlockHead {
             kind: raw.kind,
             codec,
@@ -80,6 +101,7 @@ impl<W: Write> BlockWriter<W> {
             count: raw.count,
             raw_size,
             stored_size: stored.len() as u32,
+            in_group,
         };
         // In one write, so that a reader, or a crash, hardly ever sees an incomplete block.
         let mut bytes = Vec::with_capacity(head.size());

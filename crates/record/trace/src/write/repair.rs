@@ -44,7 +44,12 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     for block in blocks {
-        writer.write(block.compress(Codec::Zstd)).map_err(failed)?;
+        // Readers of the first version know no groups.
+        let written = match trace.header().version {
+            1 => writer.write(block.compress(Codec::Zstd)),
+            _ => writer.write_compressed(block, Codec::Zstd),
+        };
+        written.map_err(failed)?;
     }
     let mut moments = trace.seek_points()?;
     moments.extend(recorder.seek_points());

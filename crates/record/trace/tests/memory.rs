@@ -101,3 +101,54 @@ fn damaged_contents_cost_the_rest_of_their_group() {
         assert!(bad > 0 && (damaged == 0 || good > 0), "block {damaged}: {good} good, {bad} bad");
     }
 }
+
+/// What the device wrote lies apart: without it, everything else is read.
+#[test]
+fn results_are_a_part_of_their_own() {
+    let (mut recorder, mut blocks, mut writing) = (TraceRecorder::default(), Vec::new(), HostWriteBuilder::default());
+    let memory = ObjectId::new(HandleType::DeviceMemory, 4).expect("a small number");
+    let mut end = 0;
+    for at in 0..40_u64 {
+        writing.set_device_write(at % 2 == 1);
+        writing.begin(memory, at * 10);
+        writing.add_run(0, &vec![at as u8; if at % 4 < 2 { 20 } else { 5000 }]);
+        let record = writing.finish(at + 1, &[]);
+        let span = end..end + record.len() as u64 + 1;
+        end = span.end;
+        recorder
+            .add_record(StreamRecord { stream: 1, span, time: at, record }, &mut |raw_block| blocks.push(raw_block));
+    }
+    recorder.flush(&mut |raw_block| blocks.push(raw_block));
+    let mut writer = BlockWriter::new(Vec::new(), HEADER).expect("memory takes everything");
+    for block in blocks {
+        writer.write_compressed(block, Codec::Zstd).expect("memory takes everything");
+    }
+    let whole = writer.finish(&[]).expect("memory takes everything");
+    let read = |trace: &Trace<'_>| {
+        let (mut stream, mut found) = (StreamReader::new(trace, None, 1), Vec::new());
+        loop {
+            match stream.take_next() {
+                Ok(None) => return found,
+                Ok(Some(item)) => found.push(HostWrite::parse(item.record).map(|it| (it.is_device_write(), it.size()))),
+                Err(error) => {
+                    assert!(matches!(error, TraceError::MissingContent { .. }), "{error}");
+                    found.push(Some((true, 0)));
+                }
+            }
+        }
+    };
+    let size = |at: u64| if at % 4 < 2 { 20 } else { 5000 };
+    let all = |result: fn(usize) -> Option<(bool, usize)>| {
+        let each = |at| if at % 2 == 1 { result(size(at)) } else { Some((false, size(at))) };
+        (0..40).map(each).collect::<Vec<_>>()
+    };
+    assert_eq!(read(&Trace::open(&whole).expect("our own")), all(|it| Some((true, it))));
+    let mut damaged = whole.clone();
+    for at in (0..whole.len() - 8).step_by(8).filter(|it| whole[*it..].starts_with(b"LBLK\x06")) {
+        damaged[at + 80] ^= 1;
+    }
+    let mut trace = Trace::open(&damaged).expect("the rest is whole");
+    assert_eq!(read(&trace), all(|_| Some((true, 0))), "they are missing");
+    trace.skip_results();
+    assert_eq!(read(&trace), all(|_| None), "they have no body");
+}

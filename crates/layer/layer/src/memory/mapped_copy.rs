@@ -361,7 +361,9 @@ impl WatchedMemory {
             if !changed.is_empty() {
                 current.clear();
                 current.extend_from_slice(bytes);
+                sink.scratch.writing.set_device_write(true);
                 sink.record_changes(id, first);
+                sink.scratch.writing.set_device_write(false);
             }
         }
         true

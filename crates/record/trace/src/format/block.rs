@@ -97,13 +97,14 @@ pub enum BlockKind {
     Calls = 4,
     /// The positions of all blocks.
     Index = 5,
+    /// What the device wrote, by hash: only for comparisons.
+    Results = 6,
 }
 
 impl BlockKind {
     pub(crate) fn from_number(number: u8) -> Option<BlockKind> {
-        [BlockKind::Schema, BlockKind::Metadata, BlockKind::Contents, BlockKind::Calls, BlockKind::Index]
-            .into_iter()
-            .find(|it| *it as u8 == number)
+        use BlockKind as K;
+        [K::Schema, K::Metadata, K::Contents, K::Calls, K::Index, K::Results].into_iter().find(|it| *it as u8 == number)
     }
 }
 

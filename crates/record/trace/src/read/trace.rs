@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_record::encoding::RecordHeader;
-use lavascope_record::renumber;
+use lavascope_record::{HostWrite, renumber};
 
 use crate::error::{Damage, TraceError};
 use crate::format::block::{
@@ -34,6 +34,8 @@ pub struct Trace<'a> {
     damages: Vec<Damage>,
     renumbering: SchemaRenumbering,
     contents: ContentReader,
+    /// None if they are not needed.
+    results: Option<ContentReader>,
     /// Buffers for reading blocks: one for each block that is being read.
     scratches: Mutex<Vec<Scratch>>,
 }
@@ -82,6 +84,7 @@ impl<'a> Trace<'a> {
             damages: Vec::new(),
             renumbering: SchemaRenumbering::default(),
             contents: ContentReader::default(),
+            results: Some(ContentReader::default()),
             scratches: Mutex::default(),
         }
     }
@@ -94,13 +97,21 @@ impl<'a> Trace<'a> {
     }
 
     fn read_schema(&mut self) -> Result<(), TraceError> {
-        let contents = self.entries.iter().filter(|it| it.kind == BlockKind::Contents);
-        self.contents = ContentReader::new(contents.map(|it| it.at).collect());
+        let reader_of = |kind| {
+            let own = self.entries.iter().filter(|it| it.kind == kind);
+            ContentReader::new(own.map(|it| it.at).collect())
+        };
+        (self.contents, self.results) = (reader_of(BlockKind::Contents), Some(reader_of(BlockKind::Results)));
         if let Some(block_entry) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
             let (at, contents) = (block_entry.at, self.contents_of(block_entry.at)?);
             self.renumbering = Schema::decode(&contents, at)?.renumbering();
         }
         Ok(())
+    }
+
+    /// From now on, what the device wrote is not read: the records of it have no body.
+    pub fn skip_results(&mut self) {
+        self.results = None;
     }
 
     pub fn header(&self) -> &TraceHeader {
@@ -247,10 +258,19 @@ impl<'a> Trace<'a> {
             record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
+        let contents = match HostWrite::has_device_write(head) {
+            true => self.results.as_ref(),
+            false => Some(&self.contents),
+        };
+        let Some(contents) = contents else {
+            words[..HEAD_WORDS].copy_from_slice(&RecordHeader { body_words: HEAD_WORDS as u32, ..head }.to_words());
+            words.extend(order_edges);
+            return Ok(());
+        };
         for pair in hashes.chunks_exact(2) {
             let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
             let missing = TraceError::MissingContent { stream, call: head.call, hash };
-            let Some((block, range, at)) = self.contents.piece(self.file, hash)? else { return Err(missing) };
+            let Some((block, range, at)) = contents.piece(self.file, hash)? else { return Err(missing) };
             if words.len() * 8 + range.len() > BODY_ROOM + self.file.len() * 2 {
                 return Err(TraceError::Block { at, what: "a record is larger than the file can hold" });
             }
@@ -297,7 +317,7 @@ impl<'a> Trace<'a> {
         let mut index = Index::default();
         for _ in 0..count {
             let head = self.head(at).ok().filter(|it| it.kind == BlockKind::Index)?;
-            index.add(&self.contents_of(at).ok()?).ok()?;
+            index.add(&self.contents_of(at).ok()?, self.header.version).ok()?;
             // A small file must not request much memory.
             let is_sane = index.entries.len() <= self.file.len() / BLOCK_HEAD_SIZE
                 && index.seek_points.len() <= SEEK_POINTS_MAX + self.file.len() / 16;

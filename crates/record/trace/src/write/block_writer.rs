@@ -47,11 +47,13 @@ pub struct WrittenBlock {
 /// Appends blocks to a file.
 pub struct BlockWriter<W> {
     out: W,
+    version: u32,
     /// Number of written bytes.
     at: u64,
     sequence: u64,
     entries: Vec<BlockEntry>,
     contents: WindowEncoder,
+    results: WindowEncoder,
 }
 
 impl<W: Write> BlockWriter<W> {
@@ -60,25 +62,39 @@ impl<W: Write> BlockWriter<W> {
         out.write_all(&header.to_bytes())?;
         let mut writer = BlockWriter {
             out,
+            version: header.version,
             at: HEADER_SIZE as u64,
             sequence: 0,
             entries: Vec::new(),
             contents: WindowEncoder::default(),
+            results: WindowEncoder::default(),
         };
         writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).compress(Codec::Zstd))?;
         Ok(writer)
     }
 
-    /// Continues a file of this size with these blocks.
-    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
-        BlockWriter { out, at, sequence, entries, contents: WindowEncoder::default() }
+    /// Continues a file of a version, of this size, with these blocks.
+    pub(crate) fn resume(out: W, version: u32, (at, sequence): (u64, u64), entries: Vec<BlockEntry>) -> BlockWriter<W> {
+        BlockWriter {
+            out,
+            version,
+            at,
+            sequence,
+            entries,
+            contents: WindowEncoder::default(),
+            results: WindowEncoder::default(),
+        }
     }
 
     /// Compresses and appends a block. Contents refer to earlier contents, if they are compressed by Zstandard.
     pub fn write_compressed(&mut self, mut block: RawBlock, codec: Codec) -> io::Result<WrittenBlock> {
-        if block.kind == BlockKind::Contents
-            && codec == Codec::Zstd
-            && let Some((in_group, stored)) = self.contents.compress(&block.contents)
+        let window = match block.kind {
+            BlockKind::Contents => Some(&mut self.contents),
+            BlockKind::Results => Some(&mut self.results),
+            _ => None,
+        };
+        if let Some(window) = window.filter(|_| codec == Codec::Zstd && self.version > 1)
+            && let Some((in_group, stored)) = window.compress(&block.contents)
         {
             let raw_size = std::mem::take(&mut block.contents).len() as u32;
             return self.write(CompressedBlock { raw: block, raw_size, codec: Codec::ZstdGroup, stored, in_group });
@@ -130,7 +146,7 @@ impl<W: Write> BlockWriter<W> {
     pub fn finish(mut self, seek_points: &[SeekPoint]) -> io::Result<W> {
         let (at, first) = (self.at, self.sequence);
         let index = Index { entries: std::mem::take(&mut self.entries), seek_points: seek_points.to_vec() };
-        for contents in index.encode() {
+        for contents in index.encode(self.version) {
             self.write(RawBlock::new(BlockKind::Index, contents).compress(Codec::Zstd))?;
         }
         let mut end = END_MAGIC.to_vec();

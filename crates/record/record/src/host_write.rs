@@ -24,6 +24,8 @@ use crate::host_bytes;
 const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// In the field of omissions: the bytes were found after a wait for the device.
 pub const FOUND_AFTER_WAIT: u8 = 1;
+/// In the field of omissions: the device wrote the bytes, and the host wrote none of them.
+pub const DEVICE_WROTE: u8 = 2;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
@@ -31,7 +33,7 @@ const FIRST_RUN: usize = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostWrite<'a> {
     memory: ObjectId,
-    is_after_wait: bool,
+    found: u8,
     first: u64,
     runs: &'a [u64],
     bytes: &'a [u8],
@@ -60,9 +62,8 @@ impl<'a> HostWrite<'a> {
             is_next
         });
         let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
-        let is_after_wait = head.omissions == FOUND_AFTER_WAIT;
         let is_right = is_whole && padding.iter().all(|it| *it == 0);
-        is_right.then_some(HostWrite { memory, is_after_wait, first, runs, bytes })
+        is_right.then_some(HostWrite { memory, found: head.omissions, first, runs, bytes })
     }
 
     /// The memory that was written.
@@ -72,7 +73,17 @@ impl<'a> HostWrite<'a> {
 
     /// Whether it was found after a wait for the device, so that the device may have written it.
     pub fn is_after_wait(self) -> bool {
-        self.is_after_wait
+        matches!(self.found, FOUND_AFTER_WAIT | DEVICE_WROTE)
+    }
+
+    /// Whether the device wrote the bytes, and the host none of them.
+    pub fn is_device_write(self) -> bool {
+        self.found == DEVICE_WROTE
+    }
+
+    /// The same, of a record that may lack its bytes.
+    pub fn has_device_write(head: RecordHeader) -> bool {
+        head.kind == beside::HOST_WRITE && head.omissions == DEVICE_WROTE
     }
 
     /// Number of bytes that were written.
@@ -107,6 +118,7 @@ impl<'a> HostWrite<'a> {
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
     is_after_wait: bool,
+    is_device_write: bool,
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -122,6 +134,11 @@ impl HostWriteBuilder {
     /// From now on, entries are found after a wait for the device, or are not.
     pub fn set_after_wait(&mut self, is_after_wait: bool) {
         self.is_after_wait = is_after_wait;
+    }
+
+    /// From now on, entries have what the device wrote and nothing else, or do not.
+    pub fn set_device_write(&mut self, is_device_write: bool) {
+        self.is_device_write = is_device_write;
     }
 
     /// Appends a run, after those before it.
@@ -142,7 +159,11 @@ impl HostWriteBuilder {
             body_words,
             command: 0,
             kind: beside::HOST_WRITE,
-            omissions: if self.is_after_wait { FOUND_AFTER_WAIT } else { 0 },
+            omissions: match (self.is_device_write, self.is_after_wait) {
+                (true, _) => DEVICE_WROTE,
+                (false, true) => FOUND_AFTER_WAIT,
+                (false, false) => 0,
+            },
             call,
             order_edge_count: edge_count,
         };

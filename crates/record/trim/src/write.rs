@@ -7,7 +7,7 @@ use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_record::encoding::{HEADER_SIZE, OrderEdge, RecordHeader, RecordPhase};
 use lavascope_trace::{
     BlockWriter, Codec, MergedReader, MergedRecord, PartNumbers, RawBlock, SkippedRecords, StreamRecord, Tail, Trace,
-    TraceHeader, TraceRecorder,
+    TraceHeader, TraceRecorder, VERSION,
 };
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -43,7 +43,7 @@ pub(crate) fn write(
     watch: &mut dyn FnMut(u64, u64),
 ) -> Result<TrimSummary, TrimError> {
     let summary = plan.summary();
-    let header = TraceHeader { id: trace.header().id ^ 1 << 127, ..*trace.header() };
+    let header = TraceHeader { version: VERSION, id: trace.header().id ^ 1 << 127, ..*trace.header() };
     let mut writer = BlockWriter::new(to, header)?;
     // The metadata about the requested part are written anew.
     for facts in trace.metadata().into_iter().filter(|it| it["wanted"].is_null()) {
@@ -176,7 +176,7 @@ impl<W: Write> TrimOutput<W> {
         *position = span.end;
         let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
         recorder.add_record(recorded, &mut |raw_block| {
-            if let Err(error) = writer.write(raw_block.compress(Codec::Zstd)) {
+            if let Err(error) = writer.write_compressed(raw_block, Codec::Zstd) {
                 failed.get_or_insert(error);
             }
         });
@@ -203,7 +203,7 @@ impl<W: Write> TrimOutput<W> {
     fn finish(self) -> Result<(), TrimError> {
         let TrimOutput { mut writer, mut recorder, mut failed, .. } = self;
         recorder.flush(&mut |raw_block| {
-            if let Err(error) = writer.write(raw_block.compress(Codec::Zstd)) {
+            if let Err(error) = writer.write_compressed(raw_block, Codec::Zstd) {
                 failed.get_or_insert(error);
             }
         });

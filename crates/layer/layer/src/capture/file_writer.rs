@@ -74,7 +74,7 @@ impl FileWriterThread {
     fn run(mut self, todo: &Receiver<WriteJob>, written_sender: &Sender<WrittenBlock>) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
-                WriteJob::Block(block) => self.writer.write(block.compress(self.codec)).map(|written_block| {
+                WriteJob::Block(block) => self.writer.write_compressed(block, self.codec).map(|written_block| {
                     // When the capture ends, nothing receives this any more.
                     let _ = written_sender.send(written_block);
                 }),

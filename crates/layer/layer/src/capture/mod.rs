@@ -81,7 +81,7 @@ impl Capture {
         };
         let writer = FileWriter::start(writer, codec, every).map_err(failed)?;
         PROCESS_STATE.stream_control.set_storage(Some(tail.clone()));
-        let (recorder, flushed) = (TraceRecorder::default(), Instant::now());
+        let (recorder, flushed) = (TraceRecorder::with_rounded_times(speed), Instant::now());
         Ok(Capture {
             path,
             recorder,

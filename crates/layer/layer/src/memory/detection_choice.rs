@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::import::is_grouped;
 use super::types_with;
 use crate::DeviceTable;
-use crate::loader::instance::has_name;
+use crate::loader::instance::{InstanceData, has_name};
 use crate::loader::pnext_chain::find_in_chain;
 
 /// All compared memory together may cost so much before each submission.
@@ -49,6 +49,8 @@ pub(super) struct DetectionFacts<'a> {
     pub(super) imported: u32,
     /// Why no memory can have a copy.
     pub(super) obstacle: Option<&'static str>,
+    /// Whether the driver runs on the processor, and its writes are told apart from the host's.
+    pub(super) is_processor: bool,
     /// Bytes that can be read in the time that comparing may take, of a type.
     pub(super) bytes_per_compare: &'a dyn Fn(u32) -> Option<u64>,
 }
@@ -71,6 +73,10 @@ impl DetectionChoice {
             CaptureMemory::Mprotect => return ("mprotect", "the setting capture_memory".to_owned()),
             CaptureMemory::Compare => return ("compare", "the setting capture_memory".to_owned()),
             CaptureMemory::Auto | CaptureMemory::Copy | CaptureMemory::Userfaultfd => {}
+        }
+        if facts.is_processor && has(MemoryPropertyFlags::HOST_COHERENT) {
+            self.copied |= bit;
+            return ("copy", "the driver runs on the processor, as the program does".to_owned());
         }
         if facts.imported & bit != 0 {
             return ("userfaultfd", "the driver imports memory of the layer".to_owned());
@@ -151,6 +157,15 @@ pub(super) unsafe fn copy_obstacle(info: &DeviceCreateInfo) -> Option<&'static s
             || micromaps.is_some_and(|it| (*it.as_ptr()).micromap_host_commands.0 != 0)
     };
     builds_on_host.then_some("the driver may write to memory in calls that build acceleration structures")
+}
+
+/// Whether a driver runs on the processor: the system reports its writes as it does those of the program.
+pub(super) fn is_processor(instance: &InstanceData, physical_device: PhysicalDevice) -> bool {
+    let Some(get) = instance.table.get_physical_device_properties else { return false };
+    let mut properties = PhysicalDeviceProperties::zeroed();
+    // SAFETY: a physical device that is alive, and a place of ours.
+    unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
+    properties.device_type == PhysicalDeviceType::CPU
 }
 
 /// The functions by which memory is measured.
@@ -247,6 +262,7 @@ mod tests {
             properties: &properties,
             imported,
             obstacle,
+            is_processor: false,
             bytes_per_compare: &bytes_per_compare,
         };
         DetectionChoice::new(&facts).types.iter().map(|it| (it.index, it.method)).collect()
@@ -273,6 +289,7 @@ mod tests {
             properties: &properties,
             imported: 0,
             obstacle: None,
+            is_processor: false,
             bytes_per_compare: &bytes_per_compare,
         };
         let choice = DetectionChoice::new(&facts);

@@ -59,34 +59,53 @@ pub(super) struct WritableBytes {
     resources: Vec<(BoundResource, Range<u64>)>,
     /// Of resources that are gone, and whose results were not read yet.
     former: Vec<Range<u64>>,
+    /// All of these, once somebody has asked: in their order, and apart.
+    merged: Option<Vec<Range<u64>>>,
 }
 
 impl WritableBytes {
     /// Ranges in their order, which do not touch.
-    pub(super) fn ranges(&self) -> Vec<Range<u64>> {
-        merged(self.resources.iter().map(|it| it.1.clone()).chain(self.former.clone()).collect())
+    pub(super) fn ranges(&mut self) -> &[Range<u64>] {
+        let WritableBytes { resources, former, merged: known } = self;
+        known.get_or_insert_with(|| merged(resources.iter().map(|it| it.1.clone()).chain(former.clone()).collect()))
     }
 
-    pub(super) fn overlaps(&self, bytes: &Range<u64>) -> bool {
-        let all = self.resources.iter().map(|it| &it.1).chain(&self.former);
-        all.into_iter().any(|it| it.start < bytes.end && bytes.start < it.end)
+    /// Splits a range into those parts to which the device may write, and the others.
+    pub(super) fn split(&mut self, bytes: Range<u64>) -> impl Iterator<Item = (Range<u64>, bool)> {
+        let all = self.ranges();
+        let first = all.partition_point(|it| it.end <= bytes.start);
+        let own = all[first..].iter().take_while(move |it| it.start < bytes.end);
+        let mut at = bytes.start;
+        let writable = own.map(move |it| it.start.max(bytes.start)..it.end.min(bytes.end));
+        let parts = writable.chain(std::iter::once(bytes.end..bytes.end)).flat_map(move |it| {
+            let between = at..it.start;
+            at = it.end;
+            [(between, false), (it, true)]
+        });
+        parts.filter(|it| !it.0.is_empty())
     }
 
     /// All results were read.
     pub(super) fn forget_former(&mut self) {
-        self.former.clear();
+        if !self.former.is_empty() {
+            self.former.clear();
+            self.merged = None;
+        }
     }
 
     pub(super) fn add(&mut self, resource: BoundResource, bytes: Range<u64>) {
         self.resources.push((resource, bytes));
+        self.merged = None;
     }
 
     pub(super) fn add_former(&mut self, bytes: Range<u64>) {
         self.former.push(bytes);
+        self.merged = None;
     }
 
+    /// The resource is gone. What it has of written bytes stays until it is read.
     pub(super) fn remove(&mut self, resource: BoundResource) {
-        let WritableBytes { resources, former } = self;
+        let WritableBytes { resources, former, .. } = self;
         former.extend(resources.iter().filter(|it| it.0 == resource).map(|it| it.1.clone()));
         resources.retain(|it| it.0 != resource);
         if former.len() > FORMER_MAX {
@@ -98,7 +117,7 @@ impl WritableBytes {
 /// Ranges of former resources from which on they are merged: a program may make and destroy many at one place.
 const FORMER_MAX: usize = 64;
 
-fn merged(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
+pub(super) fn merged(mut all: Vec<Range<u64>>) -> Vec<Range<u64>> {
     all.sort_unstable_by_key(|it| it.start);
     let mut merged: Vec<Range<u64>> = Vec::new();
     for range in all {
@@ -196,5 +215,28 @@ pub(super) unsafe fn for_each_binding(command: Command, params: *const u8, mut e
             }
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_split_where_the_device_may_write() {
+        let mut writable = WritableBytes::default();
+        let split = |it: &mut WritableBytes, bytes: Range<u64>| it.split(bytes).collect::<Vec<_>>();
+        assert_eq!(split(&mut writable, 0..10), [(0..10, false)]);
+        writable.add(BoundResource::Buffer(1), 4..6);
+        writable.add(BoundResource::Buffer(2), 5..8);
+        writable.add(BoundResource::Image(3), 20..30);
+        assert_eq!(split(&mut writable, 0..25), [(0..4, false), (4..8, true), (8..20, false), (20..25, true)]);
+        assert_eq!(split(&mut writable, 5..7), [(5..7, true)]);
+        assert_eq!(split(&mut writable, 8..20), [(8..20, false)]);
+        writable.remove(BoundResource::Image(3));
+        assert_eq!(split(&mut writable, 29..31), [(29..30, true), (30..31, false)], "its results were not read yet");
+        writable.forget_former();
+        assert_eq!(split(&mut writable, 29..31), [(29..31, false)]);
+        assert_eq!(split(&mut writable, 3..3), []);
     }
 }

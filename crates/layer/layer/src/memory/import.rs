@@ -9,6 +9,7 @@
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
@@ -34,6 +35,8 @@ const VERSION_MIN: u32 = 1 << 22 | 1 << 12;
 /// The imports of one device.
 pub(crate) struct MemoryImport {
     arena: Arc<PageArena>,
+    /// Whether only the driver writes to the arena: the application gets copies.
+    is_separate: bool,
     /// Types of memory that are left to the driver, one bit each.
     excluded_types: u32,
     alignment: u64,
@@ -187,7 +190,8 @@ impl MemoryImport {
         instance: &InstanceData,
         physical_device: PhysicalDevice,
         left_out: u32,
-        (arena, table): (&Arc<PageArena>, &mut DeviceTable),
+        (arena, is_separate): (Arc<PageArena>, bool),
+        table: &mut DeviceTable,
     ) -> Option<MemoryImport> {
         let get = instance.table.get_physical_device_properties2?;
         let mut host = PhysicalDeviceExternalMemoryHostPropertiesEXT::zeroed();
@@ -199,7 +203,8 @@ impl MemoryImport {
         unsafe { get(physical_device, Ptr::new((&raw mut all).expose_provenance() as u64)) };
         let alignment = host.min_imported_host_pointer_alignment;
         let import = MemoryImport {
-            arena: Arc::clone(arena),
+            arena,
+            is_separate,
             excluded_types: left_out,
             alignment: Some(alignment).filter(|it| it.is_power_of_two())?,
             allocate: table.allocate_memory?,
@@ -215,6 +220,16 @@ impl MemoryImport {
     /// Where the first byte of a memory is, if its pages are watched.
     pub(super) fn tracked_address(&self, memory: DeviceMemory) -> Option<u64> {
         self.owned().get(&memory.0).filter(|it| it.is_watched).map(|it| it.own.start)
+    }
+
+    /// Whether only the driver writes to memory that it imported.
+    pub(super) fn is_separate(&self) -> bool {
+        self.is_separate
+    }
+
+    /// The pages that were written since they were reported last. False if that is unknown.
+    pub(super) fn written(&self, found: &mut Vec<Range<u64>>) -> bool {
+        self.arena.written(found)
     }
 
     fn owned(&self) -> MutexGuard<'_, HashMap<u64, ImportedMemory>> {

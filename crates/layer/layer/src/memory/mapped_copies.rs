@@ -9,11 +9,11 @@ use lavascope_settings::CaptureMemory;
 use serde_json::json;
 
 use super::copy_hooks::{self, NextFunctions};
-use super::detection_choice::{DetectionChoice, DetectionFacts, MemoryFunctions, copy_obstacle};
+use super::detection_choice::{DetectionChoice, DetectionFacts, MemoryFunctions};
 use super::device_progress::{Completion, DeviceProgress};
 use super::device_writes::{BoundResource, DeviceResources, for_each_binding};
 use super::import::MemoryImport;
-use super::mapped_copy::{CopyState, WriteTarget, is_copyable};
+use super::mapped_copy::{CopyState, DriverPages, WriteTarget, is_copyable};
 use super::{HostVisibleMemories, MappedWriteSink, MemoryInterest, WatchedMemory, lock};
 use crate::DeviceTable;
 use crate::process::catch_panic::{catch_panic, is_disabled};
@@ -28,14 +28,21 @@ pub(super) struct MappedCopies {
     resources: Mutex<DeviceResources>,
     /// Whether the device may write to any byte. Relaxed: what it guards is under locks.
     is_written_anywhere: AtomicBool,
+    /// Whether host writes were collected without a record. Relaxed, as above.
+    pub(super) has_late_writes: AtomicBool,
+    /// Memories of which the system reports what the driver wrote, by the address of the first byte. Held while the
+    /// system is asked; taken before the state of a memory.
+    device_pages: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
 }
 
 /// What is known of the memory of a new device.
 pub(super) struct DeviceMemoryFacts<'a> {
     pub(super) properties: &'a PhysicalDeviceMemoryProperties,
     pub(super) import: Option<&'a MemoryImport>,
-    /// Whether the system reports written pages.
-    pub(super) has_arena: bool,
+    /// Why no memory can have a copy.
+    pub(super) obstacle: Option<&'static str>,
+    /// Whether the driver runs on the processor, and its writes are told apart from the host's.
+    pub(super) is_processor: bool,
 }
 
 impl MappedCopies {
@@ -43,25 +50,22 @@ impl MappedCopies {
     ///
     /// # Safety
     ///
-    /// The device must have been made with the info, and the table must have its functions.
+    /// The device must be alive, and the table must have its functions.
     pub(super) unsafe fn begin(
         interest: MemoryInterest,
-        info: Ptr<DeviceCreateInfo>,
         (device, table): (Device, &mut DeviceTable),
         memory: &DeviceMemoryFacts<'_>,
     ) -> Option<MappedCopies> {
-        let DeviceMemoryFacts { properties, import, has_arena } = *memory;
+        let DeviceMemoryFacts { properties, import, obstacle, is_processor } = *memory;
         let MemoryInterest::Everything(setting) = interest else { return None };
-        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
-        let obstacle = unsafe { info.as_ptr().as_ref().and_then(|it| copy_obstacle(it)) };
-        let no_pages = (!has_arena).then_some("the system does not report written pages");
         let functions = MemoryFunctions::of(table);
         let facts = DetectionFacts {
             setting,
             properties,
             // SAFETY: the contract of this function: the device is alive.
             imported: import.map_or(0, |it| unsafe { it.imported_types(device) }),
-            obstacle: no_pages.or(obstacle),
+            obstacle,
+            is_processor,
             // SAFETY: the contract of this function: the device is alive, and these are its functions.
             bytes_per_compare: &|ty| unsafe { functions.as_ref()?.bytes_per_compare(device, ty) },
         };
@@ -75,6 +79,8 @@ impl MappedCopies {
             all: Mutex::default(),
             resources: Mutex::default(),
             is_written_anywhere: AtomicBool::new(false),
+            has_late_writes: AtomicBool::new(false),
+            device_pages: Mutex::default(),
         })
     }
 
@@ -100,15 +106,52 @@ impl HostVisibleMemories {
     /// The info must be that of the call that has made the memory.
     pub(super) unsafe fn copy_state_of(&self, info: &MemoryAllocateInfo, memory: DeviceMemory) -> CopyState {
         let Some(copies) = &self.copies else { return CopyState::default() };
-        let is_imported = self.import.as_ref().is_some_and(|it| it.tracked_address(memory).is_some());
+        let own = self.import.as_ref().and_then(|it| Some((it, it.tracked_address(memory)?)));
+        let is_imported = own.is_some_and(|it| !it.0.is_separate());
         // SAFETY: by the contract of this function the info is that of a valid `vkAllocateMemory`.
         let is_wanted = copies.choice.may_copy(info.memory_type_index) && !is_imported && unsafe { is_copyable(info) };
         let submissions = copies.progress.point_after(&Completion::default()).submissions;
         let mut state = CopyState::new(is_wanted, self.wants_results, submissions);
+        state.driver_pages = own.filter(|it| it.0.is_separate()).map(|it| DriverPages::new(it.1));
         if copies.is_written_anywhere.load(Ordering::Relaxed) {
             state.writable.add(BoundResource::Unknown, 0..info.allocation_size);
         }
         state
+    }
+
+    /// The system reports what the driver writes to a new memory, if that is memory of ours.
+    pub(super) fn track_device_pages(&self, handle: DeviceMemory, memory: &Arc<WatchedMemory>) {
+        let Some(copies) = &self.copies else { return };
+        let import = self.import.as_ref().filter(|it| it.is_separate());
+        if let Some(start) = import.and_then(|it| it.tracked_address(handle)) {
+            lock(&copies.device_pages).insert(start, Arc::clone(memory));
+        }
+    }
+
+    /// Asks the system what the driver has written, for all memories.
+    pub(super) fn find_device_writes(&self) {
+        let (Some(copies), Some(import)) = (&self.copies, &self.import) else { return };
+        // A panic in the middle loses what the system has reported.
+        let is_lost = copies.device_pages.is_poisoned();
+        let memories = lock(&copies.device_pages);
+        if memories.is_empty() {
+            return;
+        }
+        let mut written = Vec::new();
+        if !import.written(&mut written) || is_lost {
+            written.clear();
+            written.extend(memories.iter().map(|(start, memory)| *start..start + memory.size));
+        }
+        for run in written {
+            let before = memories.range(..=run.start).next_back();
+            for (start, memory) in before.into_iter().chain(memories.range(run.start + 1..run.end)) {
+                let bytes = run.start.saturating_sub(*start)..run.end.saturating_sub(*start).min(memory.size);
+                if bytes.start < bytes.end {
+                    memory.add_device_pages(bytes);
+                }
+            }
+        }
+        copies.device_pages.clear_poison();
     }
 
     /// Before a call that lets the device read: collects host writes, and tells the function behind it.
@@ -143,7 +186,11 @@ impl HostVisibleMemories {
                 return None;
             }
         }
-        let map = || memory.map_copy(info.offset, copies.progress.point_after(&Completion::default()));
+        let map = || {
+            let point = copies.progress.point_after(&Completion::default());
+            self.find_device_writes();
+            memory.map_copy(info.offset, point)
+        };
         catch_panic("vkMapMemory", map, || None)
     }
 
@@ -171,6 +218,7 @@ impl HostVisibleMemories {
     fn begin_copy(&self, memory: &Arc<WatchedMemory>, driver: u64) -> bool {
         let (Some(copies), Some(arena)) = (&self.copies, &self.arena) else { return false };
         let point = copies.progress.point_after(&Completion::default());
+        self.find_device_writes();
         if !memory.begin_copy(arena, driver, point) {
             return false;
         }
@@ -194,6 +242,15 @@ impl HostVisibleMemories {
         }
         if let Some(copies) = &self.copies {
             lock(&copies.all).remove(&memory.id.raw());
+        }
+    }
+
+    /// A memory is about to be freed.
+    pub(super) fn forget_device_pages(&self, memory: &WatchedMemory) {
+        let Some(copies) = &self.copies else { return };
+        let start = lock(&memory.state).copies.driver_pages.as_ref().map(|it| it.start);
+        if let Some(start) = start {
+            lock(&copies.device_pages).remove(&start);
         }
     }
 

@@ -15,13 +15,14 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
 use lavascope_platform::device_memory;
 
 use super::arena::{ArenaBlock, PageArena};
 use super::device_progress::{Completion, ProgressPoint};
-use super::device_writes::WritableBytes;
+use super::device_writes::{WritableBytes, merged};
 use super::shadow::{SEGMENT_BYTES, Shadow};
 use super::write_detection::WriteDetection;
 use super::{HostVisibleMemories, MappedWriteSink, MappingState, WatchedMemory, WriteScratch, lock};
@@ -51,6 +52,47 @@ pub(super) struct CopyState {
     is_written_elsewhere: bool,
     /// Whether the trace has what the device writes.
     has_results: bool,
+    /// What the host wrote before a call that was not recorded, or that is recorded without host writes. The record
+    /// comes before the next call that has some.
+    unrecorded: PendingBytes,
+    /// None if the system does not report what the driver writes.
+    pub(super) driver_pages: Option<DriverPages>,
+}
+
+/// What a driver that runs on the processor wrote into memory of ours, as the system reports it.
+pub(super) struct DriverPages {
+    /// Where the driver has the first byte.
+    pub(super) start: u64,
+    /// Not read yet.
+    written: PendingBytes,
+}
+
+impl DriverPages {
+    /// Of new memory, which is zeros.
+    pub(super) fn new(start: u64) -> DriverPages {
+        DriverPages { start, written: PendingBytes::default() }
+    }
+}
+
+/// Bytes that wait for something.
+#[derive(Default)]
+struct PendingBytes(Vec<Range<u64>>);
+
+/// Number of ranges from which on they are merged: nobody may ever take them.
+const PENDING_MAX: usize = 256;
+
+impl PendingBytes {
+    fn add(&mut self, bytes: Range<u64>) {
+        self.0.push(bytes);
+        if self.0.len() > PENDING_MAX && self.0.len().is_power_of_two() {
+            self.0 = merged(std::mem::take(&mut self.0));
+        }
+    }
+
+    /// Takes all ranges: in their order, and apart.
+    fn take(&mut self) -> Vec<Range<u64>> {
+        merged(std::mem::take(&mut self.0))
+    }
 }
 
 /// Who hears of host writes.
@@ -128,14 +170,22 @@ impl WatchedMemory {
             copies.writable.add_former(0..self.size);
         }
         let is_new = copies.settled_at == point.submissions && !copies.is_written_elsewhere;
-        let written = if is_new { Vec::new() } else { copies.writable.ranges() };
-        let mut at = 0;
-        for range in written.iter().cloned().chain(std::iter::once(self.size..self.size)) {
-            // SAFETY: the driver mapped the whole memory, and nobody uses these bytes: the application has no mapping,
-            // and the device does not write there.
-            unsafe { device_memory::clear(driver + at, (range.start - at) as usize) };
-            at = range.end;
-        }
+        let written = match &mut copies.driver_pages {
+            Some(pages) if pages.start == driver => pages.written.take(),
+            // The driver has it elsewhere.
+            other => {
+                *other = None;
+                let written = if is_new { Vec::new() } else { copies.writable.ranges().to_vec() };
+                let mut at = 0;
+                for range in written.iter().cloned().chain(std::iter::once(self.size..self.size)) {
+                    // SAFETY: the driver mapped the whole memory, and nobody uses these bytes: the application has no
+                    // mapping, and the device does not write there.
+                    unsafe { device_memory::clear(driver + at, (range.start - at) as usize) };
+                    at = range.end;
+                }
+                written
+            }
+        };
         let mut copy = MappedCopy { block, driver, clean: Shadow::default(), is_mapped: false };
         let mut scratch = WriteScratch::default();
         written.into_iter().for_each(|it| copy.read_back(it, self.size, &mut scratch));
@@ -179,6 +229,11 @@ impl WatchedMemory {
         state.copies.copy.as_ref().map(|it| it.block.start).or_else(mapped)
     }
 
+    /// The system reports that the driver has written to these bytes.
+    pub(super) fn add_device_pages(&self, bytes: Range<u64>) {
+        lock(&self.state).copies.driver_pages.iter_mut().for_each(|it| it.written.add(bytes.clone()));
+    }
+
     /// The device may have written to it, and the application may know.
     pub(super) fn read_back_if_mapped(&self, point: ProgressPoint) {
         let mut state = lock(&self.state);
@@ -190,8 +245,7 @@ impl WatchedMemory {
     /// Copies what the host has written among these bytes, and records it.
     pub(super) fn upload(&self, state: &mut MappingState, part: Range<u64>, target: &mut WriteTarget<'_, '_>) {
         let MappingState { copies, shadow, .. } = state;
-        let CopyState { copy: Some(copy), writable, has_results, .. } = copies else { return };
-        let is_exact = writable.overlaps(&part);
+        let CopyState { copy: Some(copy), writable, has_results, unrecorded, .. } = copies else { return };
         for segment in segments(part.start..part.end.min(self.size)) {
             let WriteScratch { current, changed, exact, .. } = target.scratch();
             // SAFETY: memory of ours. The application may write meanwhile, and the bytes are then the old or the new.
@@ -203,14 +257,20 @@ impl WatchedMemory {
                 // SAFETY: the driver mapped the whole memory until it is freed; the bytes are the host's.
                 unsafe { device_memory::write(copy.driver + segment.start + run.start as u64, &current[run.clone()]) };
             }
+            let WriteScratch { changed, exact, .. } = target.scratch();
+            let parts = writable.split(segment.clone()).map(|(it, is_writable)| {
+                ((it.start - segment.start) as usize..(it.end - segment.start) as usize, is_writable)
+            });
+            choose_runs(changed, exact, parts);
+            if let WriteTarget::Unrecorded(scratch) = target {
+                let bytes = |it: &Range<usize>| segment.start + it.start as u64..segment.start + it.end as u64;
+                let is_recorded_later = PROCESS_STATE.is_capturing();
+                scratch.changed.iter().filter(|_| is_recorded_later).for_each(|it| unrecorded.add(bytes(it)));
+            }
             let WriteTarget::Recorded(sink) = target else { continue };
-            let WriteScratch { current, changed, exact, .. } = &mut *sink.scratch;
+            let WriteScratch { current, changed, .. } = &mut *sink.scratch;
             if *has_results {
-                // The trace has the device's bytes as well.
-                changed.clear();
-                shadow.update(segment.start, current, changed);
-            } else if is_exact {
-                std::mem::swap(changed, exact);
+                changed.iter().for_each(|it| shadow.set(segment.start + it.start as u64, &current[it.clone()]));
             }
             if !changed.is_empty() && PROCESS_STATE.is_capturing() {
                 sink.record_changes(self.id, segment.start);
@@ -225,9 +285,12 @@ impl CopyState {
         if self.settled_at == point.submissions {
             return;
         }
-        let ranges = self.writable.ranges();
         if let Some(copy) = &mut self.copy {
             let mut scratch = WriteScratch::default();
+            let ranges = match &mut self.driver_pages {
+                Some(pages) => pages.written.take(),
+                None => self.writable.ranges().to_vec(),
+            };
             ranges.into_iter().for_each(|it| copy.read_back(it, memory_size, &mut scratch));
         }
         self.settle(point);
@@ -262,6 +325,78 @@ impl MappedCopy {
     }
 }
 
+impl WatchedMemory {
+    /// Records what the device had of the host before calls that were not recorded with it.
+    fn record_late(&self, sink: &mut MappedWriteSink<'_>) {
+        let mut state = lock(&self.state);
+        let MappingState { copies, shadow, .. } = &mut *state;
+        let CopyState { copy: Some(copy), unrecorded, has_results, .. } = copies else { return };
+        for segment in unrecorded.take().into_iter().flat_map(segments) {
+            let WriteScratch { current, changed, .. } = &mut *sink.scratch;
+            // SAFETY: memory of ours. The application may write meanwhile, and the bytes are then the old or the new.
+            unsafe { read_into(copy.block.start, &segment, current) };
+            changed.clear();
+            changed.push(0..current.len());
+            if *has_results {
+                shadow.set(segment.start, current);
+            }
+            if PROCESS_STATE.is_capturing() {
+                sink.record_changes(self.id, segment.start);
+            }
+        }
+    }
+
+    /// Records what the device wrote: where the last common contents differ from those in the trace. False if there is
+    /// no copy.
+    pub(super) fn record_copied_results(
+        state: &mut MappingState,
+        id: ObjectId,
+        sink: &mut MappedWriteSink<'_>,
+    ) -> bool {
+        let MappingState { copies: CopyState { copy: Some(copy), .. }, shadow, .. } = state else { return false };
+        for (first, bytes) in copy.clean.segments() {
+            let WriteScratch { current, changed, .. } = &mut *sink.scratch;
+            changed.clear();
+            shadow.update(first, bytes, changed);
+            if !changed.is_empty() {
+                current.clear();
+                current.extend_from_slice(bytes);
+                sink.scratch.writing.set_device_write(true);
+                sink.record_changes(id, first);
+                sink.scratch.writing.set_device_write(false);
+            }
+        }
+        true
+    }
+}
+
+/// Replaces runs by the exact ones, in those parts of a segment to which the device may write.
+fn choose_runs(
+    runs: &mut Vec<Range<usize>>,
+    exact: &mut Vec<Range<usize>>,
+    parts: impl Iterator<Item = (Range<usize>, bool)>,
+) {
+    let (mut chosen, mut parts): (Vec<Range<usize>>, _) = (Vec::new(), parts.peekable());
+    while let Some((part, is_writable)) = parts.next() {
+        if part.start == 0 && parts.peek().is_none() {
+            if is_writable {
+                std::mem::swap(runs, exact);
+            }
+            return;
+        }
+        let from: &[Range<usize>] = if is_writable { exact } else { runs };
+        let first = from.partition_point(|it| it.end <= part.start);
+        for run in from[first..].iter().take_while(|it| it.start < part.end) {
+            let run = run.start.max(part.start)..run.end.min(part.end);
+            match chosen.last_mut().filter(|it| it.end == run.start) {
+                Some(last) => last.end = run.end,
+                None => chosen.push(run),
+            }
+        }
+    }
+    *runs = chosen;
+}
+
 /// Bytes that the processor fetches together.
 const LINE: u64 = 64;
 
@@ -286,6 +421,9 @@ impl HostVisibleMemories {
     /// Copies and records what the host has written into memories whose pages are watched.
     pub(super) fn collect_writes(&self, target: &mut WriteTarget<'_, '_>) {
         let Some(arena) = &self.arena else { return };
+        if let WriteTarget::Recorded(sink) = target {
+            self.record_late_writes(sink);
+        }
         // A panic in the middle loses what the system has reported.
         let is_lost = self.tracked.is_poisoned();
         // Held until all is recorded and copied: who finds nothing more comes after that.
@@ -311,14 +449,46 @@ impl HostVisibleMemories {
         target.scratch().written = written;
         device_memory::finish_writes();
         self.tracked.clear_poison();
+        if let (WriteTarget::Unrecorded(_), Some(copies)) = (target, &self.copies) {
+            copies.has_late_writes.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Records what was collected without a record.
+    fn record_late_writes(&self, sink: &mut MappedWriteSink<'_>) {
+        let Some(copies) = &self.copies else { return };
+        if copies.has_late_writes.load(Ordering::Relaxed) && copies.has_late_writes.swap(false, Ordering::Relaxed) {
+            let all: Vec<Arc<WatchedMemory>> = lock(&copies.all).values().cloned().collect();
+            all.iter().for_each(|it| it.record_late(sink));
+        }
     }
 
     /// The application may know by now what the device has written.
     pub(super) fn read_back(&self, completion: Completion) {
         let Some(copies) = &self.copies else { return };
         let point = copies.progress.point_after(&completion);
+        self.find_device_writes();
         let all: Vec<Arc<WatchedMemory>> = lock(&copies.all).values().cloned().collect();
         all.iter().for_each(|it| it.read_back_if_mapped(point));
         copies.progress.complete(completion);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_are_exact_where_the_device_may_write() {
+        let choose = |parts: &[(Range<usize>, bool)]| {
+            let (mut runs, mut exact) = (vec![0..20, 30..50, 60..70], vec![0..8, 15..20, 30..31, 49..50, 60..70]);
+            choose_runs(&mut runs, &mut exact, parts.iter().cloned());
+            runs
+        };
+        assert_eq!(choose(&[(0..100, false)]), [0..20, 30..50, 60..70]);
+        assert_eq!(choose(&[(0..100, true)]), [0..8, 15..20, 30..31, 49..50, 60..70]);
+        let mixed = choose(&[(0..10, false), (10..40, true), (40..65, false), (65..100, true)]);
+        assert_eq!(mixed, [0..10, 15..20, 30..31, 40..50, 60..70]);
+        assert_eq!(choose(&[(0..16, false), (16..100, true)])[..2], [0..20, 30..31], "they touch, and are one");
     }
 }

@@ -44,6 +44,7 @@ use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::inline_validation;
 use arena::PageArena;
+use detection_choice::{copy_obstacle, is_processor};
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
@@ -67,6 +68,11 @@ impl MemoryInterest {
     fn wants_arena(self) -> bool {
         use CaptureMemory as C;
         matches!(self, MemoryInterest::Everything(C::Auto | C::Userfaultfd | C::Copy))
+    }
+
+    /// Whether host writes are told apart from those of a driver that runs on the processor.
+    fn separates_processors(self) -> bool {
+        self == MemoryInterest::Everything(CaptureMemory::Auto)
     }
 }
 
@@ -199,16 +205,25 @@ impl HostVisibleMemories {
         // SAFETY: a physical device that is alive, and a place of ours.
         unsafe { get(physical_device, Ptr::new((&raw mut properties).expose_provenance() as u64)) };
         let arena = interest.wants_arena().then(PageArena::new).flatten();
+        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
+        let obstacle = unsafe { params.p_create_info.as_ptr().as_ref().and_then(|it| copy_obstacle(it)) };
+        let is_processor = arena.is_some() && is_processor(instance, physical_device);
+        let separates = is_processor && interest.separates_processors() && obstacle.is_none();
         let import = import.zip(arena.as_ref()).and_then(|(request, arena)| {
             let local = types_with(&properties, MemoryPropertyFlags::DEVICE_LOCAL);
             let excluded = if request.is_sparse() { local } else { 0 };
-            MemoryImport::begin(instance, physical_device, excluded, (arena, table))
+            let arena = if separates { PageArena::new()? } else { Arc::clone(arena) };
+            MemoryImport::begin(instance, physical_device, excluded, (arena, separates), table)
         });
         // SAFETY: by the contract of this function the device was made with these parameters.
         let copies = unsafe {
-            let facts =
-                DeviceMemoryFacts { properties: &properties, import: import.as_ref(), has_arena: arena.is_some() };
-            MappedCopies::begin(interest, params.p_create_info, (device, table), &facts)
+            let facts = DeviceMemoryFacts {
+                properties: &properties,
+                import: import.as_ref(),
+                obstacle: if arena.is_some() { obstacle } else { Some("the system does not report written pages") },
+                is_processor: separates,
+            };
+            MappedCopies::begin(interest, (device, table), &facts)
         };
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
@@ -399,6 +414,7 @@ impl HostVisibleMemories {
         let (size, ty, interest) = (info.allocation_size, info.memory_type_index, self.interest);
         let state = Mutex::new(state);
         let watched_memory = Arc::new(WatchedMemory { id, size, ty, is_coherent, interest, state });
+        self.track_device_pages(memory, &watched_memory);
         let mut inner = lock(&self.inner);
         inner.all.insert(memory.0, watched_memory.clone());
         if imported.is_some() && interest != MemoryInterest::Indices {
@@ -501,7 +517,8 @@ impl HostVisibleMemories {
             let addresses = mapped.host..mapped.address(mapped.bytes.end);
             return WriteGuard::new(addresses).map_or(WriteDetection::CompareAll, WriteDetection::PageGuard);
         }
-        let watched = self.import.as_ref().and_then(|it| it.tracked_address(memory));
+        let own = self.import.as_ref().filter(|it| !it.is_separate());
+        let watched = own.and_then(|it| it.tracked_address(memory));
         // A driver may map it elsewhere.
         let is_it = watched.is_some_and(|first| first + mapped.bytes.start == mapped.host);
         if is_it { WriteDetection::PageTracking } else { WriteDetection::CompareAll }
@@ -552,6 +569,7 @@ impl HostVisibleMemories {
         inner.mapped.retain(|other| other.id != watched_memory.id);
         drop(inner);
         self.forget_copy(&watched_memory);
+        self.forget_device_pages(&watched_memory);
         // Waits for the thread that checks it.
         let mut state = lock(&watched_memory.state);
         state.stop_tracking();
@@ -665,6 +683,9 @@ impl WatchedMemory {
     /// All differences, including device writes: pages only show host writes.
     fn record_results(&self, sink: &mut MappedWriteSink<'_>) {
         let mut state = lock(&self.state);
+        if PROCESS_STATE.is_capturing() && WatchedMemory::record_copied_results(&mut state, self.id, sink) {
+            return;
+        }
         let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
         if PROCESS_STATE.is_capturing() {
             self.record_differences(mapped, shadow, mapped.bytes.clone(), sink);

@@ -54,6 +54,22 @@ impl Shadow {
     }
 }
 
+impl Shadow {
+    /// The segments that are not zeros, in their order: the offset of each, and its bytes.
+    pub(super) fn segments(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let mut all: Vec<(u64, &[u8])> = self.0.iter().map(|it| (it.0 * SEGMENT_BYTES as u64, &it.1[..])).collect();
+        all.sort_unstable_by_key(|it| it.0);
+        all.into_iter()
+    }
+
+    /// Sets bytes of one segment.
+    pub(super) fn set(&mut self, offset: u64, bytes: &[u8]) {
+        let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
+        let own = self.0.entry(segment).or_insert_with(|| vec![0; SEGMENT_BYTES].into_boxed_slice());
+        own[inside..inside + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
 /// The runs of bytes that differ; equal bytes are in them where there are too few for the run to end.
 fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
     // By far the most are equal, which is found out fast.

@@ -430,7 +430,8 @@ impl Validation {
     fn record_numbered(&mut self, thread: u32, words: &[u64], position: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             if self.host_writes == HostWriteTracking::On {
-                HostWrite::parse(words).into_iter().for_each(|it| self.validator.host_wrote(it));
+                let written = HostWrite::parse(words).filter(|it| !it.is_device_write());
+                written.into_iter().for_each(|it| self.validator.host_wrote(it));
             }
             return None;
         };

@@ -616,6 +616,13 @@ fn a_copy_shows_what_a_random_program_writes_on_lavapipe() {
     captured(name, "copy", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
 }
 
+/// The driver runs on the processor: the program gets a copy, and the system reports the pages of both sides.
+#[test]
+fn two_sides_show_what_a_random_program_writes_on_lavapipe() {
+    let name = "memory::two_sides_show_what_a_random_program_writes_on_lavapipe";
+    captured(name, "auto", Some(&lavapipe().to_string_lossy()), &ALL_WAYS);
+}
+
 /// Memory of the device that the host sees: the driver does not import it, and the processor does not cache it.
 #[test]
 fn memory_of_the_device_has_a_copy_by_itself() {

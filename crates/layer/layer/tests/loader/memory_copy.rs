@@ -188,10 +188,10 @@ fn write_words(shared: usize, expected: &[AtomicU32], (thread, seed, round): (us
     }
 }
 
-fn check_rounds(name: &str, driver: Option<&str>, seed: u64) {
+fn check_rounds(name: &str, method: &str, driver: Option<&str>, seed: u64) {
     let mut environment = vec![
         ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
-        ("LAVASCOPE_CAPTURE_MEMORY", "copy"),
+        ("LAVASCOPE_CAPTURE_MEMORY", method),
         ("LAVASCOPE_REPORT", "{folder}/report"),
         ("LAVASCOPE_NULL_EXECUTE", "transfer"),
     ];
@@ -215,13 +215,73 @@ fn check_rounds(name: &str, driver: Option<&str>, seed: u64) {
 
 #[test]
 fn host_and_device_write_to_the_same_pages() {
-    check_rounds("memory_copy::host_and_device_write_to_the_same_pages", None, 1);
+    check_rounds("memory_copy::host_and_device_write_to_the_same_pages", "copy", None, 1);
 }
 
 #[test]
 fn host_and_device_write_to_the_same_pages_on_lavapipe() {
     let name = "memory_copy::host_and_device_write_to_the_same_pages_on_lavapipe";
-    check_rounds(name, Some(&lavapipe().to_string_lossy()), 2);
+    check_rounds(name, "copy", Some(&lavapipe().to_string_lossy()), 2);
+}
+
+/// The driver runs on the processor and imports memory of the layer: the system reports the writes of both sides.
+#[test]
+fn a_driver_on_the_processor_is_told_apart_from_the_host() {
+    let name = "memory_copy::a_driver_on_the_processor_is_told_apart_from_the_host";
+    check_rounds(name, "auto", Some(&lavapipe().to_string_lossy()), 5);
+}
+
+/// The host resets what the device has counted: the trace has the zero, although it had a zero there before.
+#[test]
+fn what_the_host_sets_back_is_in_the_trace() {
+    let name = "memory_copy::what_the_host_sets_back_is_in_the_trace";
+    let driver = lavapipe();
+    let driver = driver.to_string_lossy();
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+        ("VK_DRIVER_FILES", &*driver),
+        ("VK_ICD_FILENAMES", &*driver),
+    ];
+    let Some(outcome) = child(name, &environment, || {
+        let entry = entry();
+        let world = Setup::OFF.world(&entry);
+        let device = &world.device;
+        // SAFETY: new objects of a device that is alive (lifetime).
+        let (pool, fence) = unsafe {
+            (
+                device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None).expect("made"),
+                device.create_fence(&vk::FenceCreateInfo::default(), None).expect("made"),
+            )
+        };
+        let (recorder, counter) = (Recorder { world: &world, pool, fence }, MappedBuffer::new(&world));
+        for _ in 0..3 {
+            // SAFETY: recorded here; the words lie in the buffer.
+            let count = |commands| unsafe { device.cmd_fill_buffer(commands, counter.buffer, 64, 8, 0x0505_0505) };
+            recorder.submit(Wait::Fence, count, || ());
+            assert_eq!(counter.word(17).swap(0, Ordering::Relaxed), 0x0505_0505);
+        }
+        recorder.submit(Wait::Fence, |_| (), || ());
+        assert_eq!([16, 17].map(|it| counter.word(it).load(Ordering::Relaxed)), [0x0505_0505, 0]);
+        counter.destroy(device);
+        // SAFETY: the device is idle (lifetime).
+        unsafe {
+            device.destroy_fence(fence, None);
+            device.destroy_command_pool(pool, None);
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+    let file = outcome.bytes("trace.lava");
+    let trace = Trace::open(&file).expect("a trace");
+    let (mut merged, mut writes) = (MergedReader::new(&trace, None), Vec::new());
+    while let Some(merged_record) = merged.take_next().expect("whole") {
+        let written = HostWrite::parse(merged_record.record);
+        writes.extend(written.iter().flat_map(|it| it.runs()).map(|it| (it.0, it.1.to_vec())));
+    }
+    assert_eq!(writes, vec![(68, vec![0; 4]); 3]);
 }
 
 /// A capture that has ended leaves the copies: nobody listens any more, and the data still has to arrive.

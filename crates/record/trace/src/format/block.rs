@@ -4,9 +4,10 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::TraceError;
 use crate::format::byte_reader::ByteReader;
+use crate::format::content_window::stored_max;
 
 /// The version of the format that is written.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Largest size of a block, compressed and decompressed.
 pub const BLOCK_MAX: usize = 1 << 20;
 
@@ -96,13 +97,14 @@ pub enum BlockKind {
     Calls = 4,
     /// The positions of all blocks.
     Index = 5,
+    /// What the device wrote, by hash: only for comparisons.
+    Results = 6,
 }
 
 impl BlockKind {
     pub(crate) fn from_number(number: u8) -> Option<BlockKind> {
-        [BlockKind::Schema, BlockKind::Metadata, BlockKind::Contents, BlockKind::Calls, BlockKind::Index]
-            .into_iter()
-            .find(|it| *it as u8 == number)
+        use BlockKind as K;
+        [K::Schema, K::Metadata, K::Contents, K::Calls, K::Index, K::Results].into_iter().find(|it| *it as u8 == number)
     }
 }
 
@@ -114,17 +116,19 @@ pub enum Codec {
     #[default]
     Zstd = 1,
     Lz4 = 2,
+    /// A part of the stream of a group of blocks with contents.
+    ZstdGroup = 3,
 }
 
 impl Codec {
     fn from_number(number: u8) -> Option<Codec> {
-        [Codec::None, Codec::Zstd, Codec::Lz4].into_iter().find(|it| *it as u8 == number)
+        [Codec::None, Codec::Zstd, Codec::Lz4, Codec::ZstdGroup].into_iter().find(|it| *it as u8 == number)
     }
 
     /// The compressed bytes; none if they would not be smaller.
     pub(crate) fn compress(self, raw: &[u8]) -> Option<Vec<u8>> {
         let packed = match self {
-            Codec::None => return None,
+            Codec::None | Codec::ZstdGroup => return None,
             Codec::Zstd => zstd::bulk::compress(raw, 1).ok()?,
             Codec::Lz4 => lz4_flex::block::compress(raw),
         };
@@ -147,6 +151,8 @@ impl Codec {
                 to.reserve(raw_size);
                 zstd.decompress_to_buffer(stored, to).ok()?
             }
+            // Only the reader of contents has the blocks before it.
+            Codec::ZstdGroup => return None,
             Codec::Lz4 => {
                 to.resize(raw_size, 0);
                 lz4_flex::block::decompress_into(stored, to).ok()?
@@ -186,6 +192,8 @@ pub(crate) struct BlockHead {
     pub(crate) count: u32,
     pub(crate) raw_size: u32,
     pub(crate) stored_size: u32,
+    /// For contents: how many blocks of the same group come before it.
+    pub(crate) in_group: u32,
 }
 
 impl BlockHead {
@@ -202,6 +210,7 @@ impl BlockHead {
         all[48..52].copy_from_slice(&self.count.to_le_bytes());
         all[52..56].copy_from_slice(&self.raw_size.to_le_bytes());
         all[56..60].copy_from_slice(&self.stored_size.to_le_bytes());
+        all[60..64].copy_from_slice(&self.in_group.to_le_bytes());
         let sum = checksum(&all, stored);
         all[CHECKSUMMED_BYTES..].copy_from_slice(&sum.to_le_bytes());
         all
@@ -221,7 +230,11 @@ impl BlockHead {
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|it| head[at + it]));
         let long = |at: usize| u64::from_le_bytes(std::array::from_fn(|it| head[at + it]));
         let (raw_size, stored_size) = (number(52), number(56));
-        if raw_size as usize > BLOCK_MAX || stored_size > raw_size {
+        let stored_max = match head[5] == Codec::ZstdGroup as u8 {
+            true => stored_max(raw_size as usize).min(BLOCK_MAX),
+            false => raw_size as usize,
+        };
+        if raw_size as usize > BLOCK_MAX || stored_size as usize > stored_max {
             return Err("the block says that it is larger than blocks are");
         }
         let stored = &file[BLOCK_HEAD_SIZE..];
@@ -243,7 +256,13 @@ impl BlockHead {
             count: number(48),
             raw_size,
             stored_size,
+            in_group: number(60),
         })
+    }
+
+    /// The stored bytes of a block at the begin of `file`.
+    pub(crate) fn stored(self, file: &[u8]) -> &[u8] {
+        &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize]
     }
 
     /// Replaces the contents of `to` with those of a block at the begin of `file`.
@@ -253,8 +272,9 @@ impl BlockHead {
         means: &mut Decompressors,
         to: &mut Vec<u8>,
     ) -> Result<(), &'static str> {
-        let stored = &file[BLOCK_HEAD_SIZE..BLOCK_HEAD_SIZE + self.stored_size as usize];
-        self.codec.decompress(stored, self.raw_size as usize, means, to).ok_or("it does not unpack to its stated size")
+        self.codec
+            .decompress(self.stored(file), self.raw_size as usize, means, to)
+            .ok_or("it does not unpack to its stated size")
     }
 }
 
@@ -316,6 +336,7 @@ mod tests {
             count: 9,
             raw_size: 3,
             stored_size: 3,
+            in_group: 5,
         };
         let mut block = head.to_bytes(&stored).to_vec();
         block.extend(stored);

@@ -59,38 +59,45 @@ pub(crate) struct Index {
 }
 
 impl Index {
-    /// The contents of the blocks of the index.
-    pub(crate) fn encode(&self) -> Vec<Vec<u8>> {
+    /// The contents of the blocks of the index, for a file of this version.
+    pub(crate) fn encode(&self, version: u32) -> Vec<Vec<u8>> {
         let (mut entries, mut moments) = (self.entries.chunks(ENTRIES_MAX), self.seek_points.chunks(ENTRIES_MAX));
         let mut all = Vec::new();
         loop {
             match (entries.next(), moments.next()) {
                 (None, None) if !all.is_empty() => return all,
-                (entries, moments) => all.push(encode(entries.unwrap_or_default(), moments.unwrap_or_default())),
+                (entries, moments) => {
+                    all.push(encode(entries.unwrap_or_default(), moments.unwrap_or_default(), version))
+                }
             }
         }
     }
 
-    /// Adds the entries of a block of the index.
-    pub(crate) fn add(&mut self, block: &[u8]) -> Result<(), FormatError> {
+    /// Adds the entries of a block of the index, in a file of this version.
+    pub(crate) fn add(&mut self, block: &[u8], version: u32) -> Result<(), FormatError> {
         let mut from = ByteReader::new(block);
         for _ in 0..from.count(ENTRIES_MAX)? {
             self.entries.push(decode_entry(&mut from)?);
         }
+        let (mut last_call, mut last_time) = (0, 0);
         for _ in 0..from.count(ENTRIES_MAX)? {
             let kind = match from.u8()? {
                 1 => SeekPointKind::Frame,
                 2 => SeekPointKind::Submit,
                 _ => return from.error("a moment of no known kind"),
             };
-            let (stream, call, time) = (from.count(u32::MAX as usize)? as u32, from.varint()?, from.varint()?);
+            let (stream, mut call, mut time) = (from.count(u32::MAX as usize)? as u32, from.varint()?, from.varint()?);
+            if version > 1 {
+                (call, time) = (unfold(call).wrapping_add(last_call), unfold(time).wrapping_add(last_time));
+                (last_call, last_time) = (call, time);
+            }
             self.seek_points.push(SeekPoint { kind, stream, call, time });
         }
         if from.is_empty() { Ok(()) } else { from.error("there is more than the index needs") }
     }
 }
 
-fn encode(entries: &[BlockEntry], moments: &[SeekPoint]) -> Vec<u8> {
+fn encode(entries: &[BlockEntry], moments: &[SeekPoint], version: u32) -> Vec<u8> {
     let mut to = Vec::new();
     put_varint(&mut to, entries.len() as u64);
     for entry in entries {
@@ -107,11 +114,26 @@ fn encode(entries: &[BlockEntry], moments: &[SeekPoint]) -> Vec<u8> {
         numbers.into_iter().for_each(|it| put_varint(&mut to, it));
     }
     put_varint(&mut to, moments.len() as u64);
+    let (mut last_call, mut last_time) = (0, 0);
     for moment in moments {
         to.push(moment.kind as u8);
-        [moment.stream.into(), moment.call, moment.time].into_iter().for_each(|it| put_varint(&mut to, it));
+        let (mut call, mut time) = (moment.call, moment.time);
+        if version > 1 {
+            (call, time) = (fold(call.wrapping_sub(last_call)), fold(time.wrapping_sub(last_time)));
+        }
+        [moment.stream.into(), call, time].into_iter().for_each(|it| put_varint(&mut to, it));
+        (last_call, last_time) = (moment.call, moment.time);
     }
     to
+}
+
+/// Maps small differences of both signs to small numbers.
+fn fold(difference: u64) -> u64 {
+    difference << 1 ^ ((difference as i64) >> 63) as u64
+}
+
+fn unfold(folded: u64) -> u64 {
+    folded >> 1 ^ (folded & 1).wrapping_neg()
 }
 
 fn decode_entry(from: &mut ByteReader<'_>) -> Result<BlockEntry, FormatError> {
@@ -133,6 +155,7 @@ fn decode_entry(from: &mut ByteReader<'_>) -> Result<BlockEntry, FormatError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::block::VERSION;
 
     #[test]
     fn a_large_index_comes_back_from_its_blocks() {
@@ -146,13 +169,18 @@ mod tests {
             time: at,
             count: u32::MAX,
         };
-        let moment = |call: u64| SeekPoint { kind: SeekPointKind::Submit, stream: 1, call, time: call * 5 };
+        let moment = |at: u64| {
+            let call = if at % 7 == 0 { u64::MAX - at } else { at };
+            SeekPoint { kind: SeekPointKind::Submit, stream: 1, call, time: call.wrapping_mul(5) }
+        };
         let index = Index { entries: (0..20_000).map(entry).collect(), seek_points: (0..9000).map(moment).collect() };
-        let blocks = index.encode();
-        assert!(blocks.len() == 3 && blocks.iter().all(|it| it.len() <= BLOCK_MAX));
-        let mut again = Index::default();
-        assert!(blocks.iter().all(|it| again.add(it).is_ok()));
-        assert_eq!(again, index);
-        assert_eq!(Index::default().encode().len(), 1);
+        for version in 1..=VERSION {
+            let blocks = index.encode(version);
+            assert!(blocks.len() == 3 && blocks.iter().all(|it| it.len() <= BLOCK_MAX));
+            let mut again = Index::default();
+            assert!(blocks.iter().all(|it| again.add(it, version).is_ok()));
+            assert_eq!(again, index);
+            assert_eq!(Index::default().encode(version).len(), 1);
+        }
     }
 }

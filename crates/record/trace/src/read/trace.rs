@@ -1,12 +1,10 @@
 //! Reads a file in which everything may be wrong.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lavascope_record::encoding::RecordHeader;
-use lavascope_record::renumber;
-use rustc_hash::FxHashMap;
+use lavascope_record::{HostWrite, renumber};
 
 use crate::error::{Damage, TraceError};
 use crate::format::block::{
@@ -15,10 +13,9 @@ use crate::format::block::{
 use crate::format::byte_reader::FormatError;
 use crate::format::column_decoder::{ColumnDecoder, DecodedRecords};
 use crate::format::column_encoder::HEAD_WORDS;
-use crate::format::content;
-use crate::format::content::ContentHash;
 use crate::format::index::{BlockEntry, Index, SeekPoint, SeekPointKind};
 use crate::format::schema::{Schema, SchemaRenumbering};
+use crate::read::content_reader::ContentReader;
 use crate::read::source::{ReadAt, TraceSource};
 use crate::write::block_writer::{END_MAGIC, END_SIZE};
 
@@ -26,8 +23,6 @@ use crate::write::block_writer::{END_MAGIC, END_SIZE};
 const BODY_ROOM: usize = 32 << 20;
 /// Largest number of seek points in a small file.
 const SEEK_POINTS_MAX: usize = 1 << 20;
-/// Number of blocks of contents that stay decompressed.
-const UNPACKED_MAX: usize = 16;
 
 /// A trace that can be read.
 pub struct Trace<'a> {
@@ -38,16 +33,12 @@ pub struct Trace<'a> {
     seek_points: Option<Vec<SeekPoint>>,
     damages: Vec<Damage>,
     renumbering: SchemaRenumbering,
-    /// The position of each piece of content: its block, and the bytes in it. Computed when first needed.
-    pieces: Mutex<Option<PieceIndex>>,
-    unpacked: Mutex<Vec<(u64, Arc<Vec<u8>>)>>,
+    contents: ContentReader,
+    /// None if they are not needed.
+    results: Option<ContentReader>,
     /// Buffers for reading blocks: one for each block that is being read.
     scratches: Mutex<Vec<Scratch>>,
 }
-
-type PieceIndex = FxHashMap<ContentHash, (u64, Range<usize>)>;
-/// A decompressed block of contents, and the range of a piece in it.
-type ContentPiece = (Arc<Vec<u8>>, Range<usize>);
 
 /// The records of a block.
 #[derive(Default)]
@@ -92,8 +83,8 @@ impl<'a> Trace<'a> {
             seek_points: None,
             damages: Vec::new(),
             renumbering: SchemaRenumbering::default(),
-            pieces: Mutex::default(),
-            unpacked: Mutex::default(),
+            contents: ContentReader::default(),
+            results: Some(ContentReader::default()),
             scratches: Mutex::default(),
         }
     }
@@ -106,11 +97,21 @@ impl<'a> Trace<'a> {
     }
 
     fn read_schema(&mut self) -> Result<(), TraceError> {
+        let reader_of = |kind| {
+            let own = self.entries.iter().filter(|it| it.kind == kind);
+            ContentReader::new(own.map(|it| it.at).collect())
+        };
+        (self.contents, self.results) = (reader_of(BlockKind::Contents), Some(reader_of(BlockKind::Results)));
         if let Some(block_entry) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
             let (at, contents) = (block_entry.at, self.contents_of(block_entry.at)?);
             self.renumbering = Schema::decode(&contents, at)?.renumbering();
         }
         Ok(())
+    }
+
+    /// From now on, what the device wrote is not read: the records of it have no body.
+    pub fn skip_results(&mut self) {
+        self.results = None;
     }
 
     pub fn header(&self) -> &TraceHeader {
@@ -257,15 +258,21 @@ impl<'a> Trace<'a> {
             record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
+        let contents = match HostWrite::has_device_write(head) {
+            true => self.results.as_ref(),
+            false => Some(&self.contents),
+        };
+        let Some(contents) = contents else {
+            words[..HEAD_WORDS].copy_from_slice(&RecordHeader { body_words: HEAD_WORDS as u32, ..head }.to_words());
+            words.extend(order_edges);
+            return Ok(());
+        };
         for pair in hashes.chunks_exact(2) {
             let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
             let missing = TraceError::MissingContent { stream, call: head.call, hash };
-            let Some((block, range)) = self.piece(hash)? else { return Err(missing) };
+            let Some((block, range, at)) = contents.piece(self.file, hash)? else { return Err(missing) };
             if words.len() * 8 + range.len() > BODY_ROOM + self.file.len() * 2 {
-                return Err(TraceError::Block {
-                    at: self.block_offset(&block),
-                    what: "a record is larger than the file can hold",
-                });
+                return Err(TraceError::Block { at, what: "a record is larger than the file can hold" });
             }
             words.extend(block[range].chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at]))));
         }
@@ -275,60 +282,6 @@ impl<'a> Trace<'a> {
         }
         words.extend(order_edges);
         Ok(())
-    }
-
-    /// The decompressed block of a piece of content, and the piece's range in it.
-    fn piece(&self, hash: ContentHash) -> Result<Option<ContentPiece>, TraceError> {
-        let mut pieces = lock(&self.pieces);
-        let known = match &mut *pieces {
-            Some(known) => known,
-            none => none.insert(self.scan_pieces()?),
-        };
-        let Some((at, range)) = known.get(&hash).cloned() else { return Ok(None) };
-        drop(pieces);
-        let mut unpacked = lock(&self.unpacked);
-        let kept = unpacked.iter().find(|it| it.0 == at).map(|it| it.1.clone());
-        let block = match kept {
-            Some(block) => block,
-            None => {
-                let block = Arc::new(self.contents_of(at)?);
-                if unpacked.len() >= UNPACKED_MAX {
-                    unpacked.remove(0);
-                }
-                unpacked.push((at, block.clone()));
-                block
-            }
-        };
-        Ok(Some((block, range)))
-    }
-
-    fn block_offset(&self, block: &Arc<Vec<u8>>) -> u64 {
-        lock(&self.unpacked).iter().find(|it| Arc::ptr_eq(&it.1, block)).map_or(0, |it| it.0)
-    }
-
-    fn scan_pieces(&self) -> Result<PieceIndex, TraceError> {
-        let mut all = PieceIndex::default();
-        for entry in self.entries.iter().filter(|it| it.kind == BlockKind::Contents) {
-            // A block that cannot be read only matters to records that need it.
-            let Ok(contents) = self.contents_of(entry.at) else { continue };
-            for (hash, range) in content::pieces(&contents).map_err(|it| contents_error(entry.at, it))? {
-                // The hash is checked. That also keeps a small file from naming very many pieces, because hashes are
-                // not compressible.
-                if content::hash(&contents[range.clone()]) != hash {
-                    return Err(TraceError::Block {
-                        at: entry.at,
-                        what: "a piece of content is not what its name says",
-                    });
-                }
-                all.insert(hash, (entry.at, range));
-            }
-            // Most pieces are needed again soon.
-            let mut unpacked = lock(&self.unpacked);
-            if unpacked.len() < UNPACKED_MAX {
-                unpacked.push((entry.at, Arc::new(contents)));
-            }
-        }
-        Ok(all)
     }
 
     fn scan_seek_points(&self) -> Result<Vec<SeekPoint>, TraceError> {
@@ -364,7 +317,7 @@ impl<'a> Trace<'a> {
         let mut index = Index::default();
         for _ in 0..count {
             let head = self.head(at).ok().filter(|it| it.kind == BlockKind::Index)?;
-            index.add(&self.contents_of(at).ok()?).ok()?;
+            index.add(&self.contents_of(at).ok()?, self.header.version).ok()?;
             // A small file must not request much memory.
             let is_sane = index.entries.len() <= self.file.len() / BLOCK_HEAD_SIZE
                 && index.seek_points.len() <= SEEK_POINTS_MAX + self.file.len() / 16;
@@ -436,10 +389,10 @@ impl<'a> Trace<'a> {
 }
 
 /// The values behind these locks are consistent at every moment.
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn contents_error(at: u64, bad: FormatError) -> TraceError {
+pub(crate) fn contents_error(at: u64, bad: FormatError) -> TraceError {
     TraceError::Contents { at, inside: bad.at as u64, what: bad.what }
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use crate::format::block::{ALIGNMENT, BLOCK_HEAD_SIZE, BlockHead, BlockKind, Codec, HEADER_SIZE, TraceHeader};
+use crate::format::content_window::WindowEncoder;
 use crate::format::index::{BlockEntry, Index, SeekPoint};
 use crate::format::schema::Schema;
 use crate::write::recorder::RawBlock;
@@ -18,6 +19,7 @@ pub struct CompressedBlock {
     raw_size: u32,
     codec: Codec,
     stored: Vec<u8>,
+    in_group: u32,
 }
 
 impl RawBlock {
@@ -29,7 +31,7 @@ impl RawBlock {
             Some(stored) => (codec, stored),
             None => (Codec::None, contents),
         };
-        CompressedBlock { raw: self, raw_size, codec, stored }
+        CompressedBlock { raw: self, raw_size, codec, stored, in_group: 0 }
     }
 }
 
@@ -45,29 +47,64 @@ pub struct WrittenBlock {
 /// Appends blocks to a file.
 pub struct BlockWriter<W> {
     out: W,
+    version: u32,
     /// Number of written bytes.
     at: u64,
     sequence: u64,
     entries: Vec<BlockEntry>,
+    contents: WindowEncoder,
+    results: WindowEncoder,
 }
 
 impl<W: Write> BlockWriter<W> {
     /// Begins a file.
     pub fn new(mut out: W, header: TraceHeader) -> io::Result<BlockWriter<W>> {
         out.write_all(&header.to_bytes())?;
-        let mut writer = BlockWriter { out, at: HEADER_SIZE as u64, sequence: 0, entries: Vec::new() };
+        let mut writer = BlockWriter {
+            out,
+            version: header.version,
+            at: HEADER_SIZE as u64,
+            sequence: 0,
+            entries: Vec::new(),
+            contents: WindowEncoder::default(),
+            results: WindowEncoder::default(),
+        };
         writer.write(RawBlock::new(BlockKind::Schema, Schema::current().encode()).compress(Codec::Zstd))?;
         Ok(writer)
     }
 
-    /// Continues a file of this size with these blocks.
-    pub(crate) fn resume(out: W, at: u64, sequence: u64, entries: Vec<BlockEntry>) -> BlockWriter<W> {
-        BlockWriter { out, at, sequence, entries }
+    /// Continues a file of a version, of this size, with these blocks.
+    pub(crate) fn resume(out: W, version: u32, (at, sequence): (u64, u64), entries: Vec<BlockEntry>) -> BlockWriter<W> {
+        BlockWriter {
+            out,
+            version,
+            at,
+            sequence,
+            entries,
+            contents: WindowEncoder::default(),
+            results: WindowEncoder::default(),
+        }
+    }
+
+    /// Compresses and appends a block. Contents refer to earlier contents, if they are compressed by Zstandard.
+    pub fn write_compressed(&mut self, mut block: RawBlock, codec: Codec) -> io::Result<WrittenBlock> {
+        let window = match block.kind {
+            BlockKind::Contents => Some(&mut self.contents),
+            BlockKind::Results => Some(&mut self.results),
+            _ => None,
+        };
+        if let Some(window) = window.filter(|_| codec == Codec::Zstd && self.version > 1)
+            && let Some((in_group, stored)) = window.compress(&block.contents)
+        {
+            let raw_size = std::mem::take(&mut block.contents).len() as u32;
+            return self.write(CompressedBlock { raw: block, raw_size, codec: Codec::ZstdGroup, stored, in_group });
+        }
+        self.write(block.compress(codec))
     }
 
     /// Appends a block. After an error, the file is valid up to [`BlockWriter::size`].
     pub fn write(&mut self, block: CompressedBlock) -> io::Result<WrittenBlock> {
-        let CompressedBlock { raw, raw_size, codec, stored } = block;
+        let CompressedBlock { raw, raw_size, codec, stored, in_group } = block;
         let head = BlockHead {
             kind: raw.kind,
             codec,
@@ -80,6 +117,7 @@ impl<W: Write> BlockWriter<W> {
             count: raw.count,
             raw_size,
             stored_size: stored.len() as u32,
+            in_group,
         };
         // In one write, so that a reader, or a crash, hardly ever sees an incomplete block.
         let mut bytes = Vec::with_capacity(head.size());
@@ -108,7 +146,7 @@ impl<W: Write> BlockWriter<W> {
     pub fn finish(mut self, seek_points: &[SeekPoint]) -> io::Result<W> {
         let (at, first) = (self.at, self.sequence);
         let index = Index { entries: std::mem::take(&mut self.entries), seek_points: seek_points.to_vec() };
-        for contents in index.encode() {
+        for contents in index.encode(self.version) {
             self.write(RawBlock::new(BlockKind::Index, contents).compress(Codec::Zstd))?;
         }
         let mut end = END_MAGIC.to_vec();

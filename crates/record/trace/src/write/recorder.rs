@@ -55,7 +55,11 @@ pub struct StreamRecord<'a> {
 pub struct TraceRecorder {
     streams: BTreeMap<u32, StreamEncoder>,
     contents: ContentStore,
+    /// What the device wrote, apart: most readers do not need it.
+    results: ContentStore,
     seek_points: Vec<SeekPoint>,
+    /// The bits of times that are not stored.
+    time_mask: u64,
 }
 
 #[derive(Default)]
@@ -69,25 +73,35 @@ struct StreamEncoder {
 }
 
 impl TraceRecorder {
+    /// A recorder that rounds times down to about a microsecond: the last bits of a time do not compress.
+    pub fn with_rounded_times(ticks_per_second: u64) -> TraceRecorder {
+        let step = (ticks_per_second / 1_000_000).max(1);
+        TraceRecorder { time_mask: (1 << step.ilog2()) - 1, ..TraceRecorder::default() }
+    }
+
     /// Adds the next record of a stream. Passes complete blocks to `give`; a block comes after those that it refers to.
     pub fn add_record(&mut self, stream_record: StreamRecord<'_>, give: &mut impl FnMut(RawBlock)) {
         let StreamRecord { stream, span, time, record } = stream_record;
         let [first, second, ..] = *record else { return };
+        let time = time & !self.time_mask;
         let head = RecordHeader::from_words(first, second);
         let body = &record[HEAD_WORDS..head.body_words as usize];
         let order_edges = &record[head.body_words as usize..];
         self.add_seek_point(stream, time, head);
-        let is_large = body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + order_edges.len() >= WORDS_MAX;
+        let is_result = HostWrite::has_device_write(head) && !body.is_empty();
+        let is_large =
+            is_result || body.len() * 8 > INLINE_BODY_MAX || HEAD_WORDS + body.len() + order_edges.len() >= WORDS_MAX;
         let pieces = is_large.then(|| {
             // The bytes of a host write are hashed apart from its header, so that equal bytes at another offset are
             // stored once.
             let header_words = HostWrite::words_before_bytes(record).map_or(0, |it| it - HEAD_WORDS);
-            self.store_body(body, header_words, give)
+            self.store_body(body, (header_words, is_result), give)
         });
         let body = pieces.as_deref().map_or(RecordBody::Inline(body), RecordBody::External);
         let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
         let own = self.streams.entry(stream).or_default();
         if !own.columns.has_room(HEAD_WORDS + row.len() + order_edges.len()) {
+            flush_contents(&mut self.results, BlockKind::Results, give);
             flush_stream(stream, own, &mut self.contents, give);
         }
         if own.first.is_none() {
@@ -99,10 +113,11 @@ impl TraceRecorder {
 
     /// Passes all collected blocks to `give`.
     pub fn flush(&mut self, give: &mut impl FnMut(RawBlock)) {
+        flush_contents(&mut self.results, BlockKind::Results, give);
         for (number, stream) in &mut self.streams {
             flush_stream(*number, stream, &mut self.contents, give);
         }
-        flush_contents(&mut self.contents, give);
+        flush_contents(&mut self.contents, BlockKind::Contents, give);
     }
 
     /// Number of words that were collected and not passed on yet.
@@ -117,14 +132,23 @@ impl TraceRecorder {
 
     /// Stores a body in pieces, and returns the hash of each, as two words. The first `header_words` words are a piece of
     /// their own.
-    fn store_body(&mut self, body: &[u64], header_words: usize, give: &mut impl FnMut(RawBlock)) -> Vec<u64> {
+    fn store_body(
+        &mut self,
+        body: &[u64],
+        (header_words, is_result): (usize, bool),
+        give: &mut impl FnMut(RawBlock),
+    ) -> Vec<u64> {
+        let (store, kind) = match is_result {
+            true => (&mut self.results, BlockKind::Results),
+            false => (&mut self.contents, BlockKind::Contents),
+        };
         let mut hashes = Vec::new();
         let (first, rest) = body.split_at(header_words);
         for piece in first.chunks(PIECE_MAX / 8).chain(rest.chunks(PIECE_MAX / 8)) {
-            if self.contents.is_full() {
-                flush_contents(&mut self.contents, give);
+            if store.is_full() {
+                flush_contents(store, kind, give);
             }
-            let hash = self.contents.add(bytes_of_slice(piece));
+            let hash = store.add(bytes_of_slice(piece));
             hashes.extend([hash as u64, (hash >> 64) as u64]);
         }
         hashes
@@ -144,7 +168,7 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
         return;
     }
     // The contents to which its records refer come first.
-    flush_contents(contents, give);
+    flush_contents(contents, BlockKind::Contents, give);
     let next = ColumnEncoder::after(stream.columns.last());
     let full = std::mem::replace(&mut stream.columns, next);
     let (call, time) = stream.first.take().unwrap_or_default();
@@ -161,9 +185,9 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
     stream.words = 0;
 }
 
-fn flush_contents(contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
+fn flush_contents(contents: &mut ContentStore, kind: BlockKind, give: &mut impl FnMut(RawBlock)) {
     if let Some((bytes, count)) = contents.take() {
-        give(RawBlock { count, ..RawBlock::new(BlockKind::Contents, bytes) });
+        give(RawBlock { count, ..RawBlock::new(kind, bytes) });
     }
 }
 

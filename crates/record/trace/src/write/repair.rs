@@ -22,7 +22,8 @@ pub struct Repair {
 /// Computes how to complete a file. Damaged parts inside it stay as they are.
 pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceError> {
     let (keep, sequence) = trace.end();
-    let mut writer = BlockWriter::resume(Vec::new(), keep, sequence, trace.entries().to_vec());
+    let mut writer =
+        BlockWriter::resume(Vec::new(), trace.header().version, (keep, sequence), trace.entries().to_vec());
     let failed = |_: io::Error| TraceError::Block { at: keep, what: "there is no memory for the rest of it" };
     let mut recorder = TraceRecorder::default();
     let mut blocks = Vec::new();
@@ -44,7 +45,7 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
     }
     recorder.flush(&mut |raw_block| blocks.push(raw_block));
     for block in blocks {
-        writer.write(block.compress(Codec::Zstd)).map_err(failed)?;
+        writer.write_compressed(block, Codec::Zstd).map_err(failed)?;
     }
     let mut moments = trace.seek_points()?;
     moments.extend(recorder.seek_points());

@@ -226,6 +226,24 @@ impl ReplayMemory {
         }
     }
 
+    /// Counts the bytes that the device wrote as in the trace. Nothing is written: these are the device's own.
+    pub(crate) fn compare_written(&self, offset: u64, bytes: &[u8]) -> Result<WriteComparison, String> {
+        let end = offset.checked_add(bytes.len() as u64).filter(|it| *it <= self.size);
+        end.ok_or_else(|| format!("{} bytes at {offset} do not fit into {} bytes", bytes.len(), self.size))?;
+        let mut results = WriteComparison::default();
+        if let Some(known) = &self.recorded {
+            let live = self.current_bytes(offset, bytes.len())?;
+            let mut known = lock(known);
+            let range = offset as usize..offset as usize + bytes.len();
+            let old = &mut known.bytes[range.clone()];
+            let all = live.iter().zip(old.iter()).zip(bytes);
+            results.equal = all.filter(|((live, old), new)| live == new && old != new).count() as u64;
+            old.copy_from_slice(bytes);
+            known.is_recorded[range].fill(true);
+        }
+        Ok(results)
+    }
+
     /// Puts what the host wrote where it belongs.
     ///
     /// A capture does not always know who wrote a byte. The replay does: a byte that differs from the last value in the

@@ -405,5 +405,6 @@ fn name_of(kind: BlockKind) -> &'static str {
         BlockKind::Contents => "contents",
         BlockKind::Calls => "calls",
         BlockKind::Index => "index",
+        BlockKind::Results => "results",
     }
 }

@@ -61,12 +61,13 @@ mod rewrite;
 use crate::rewrite::context::BindingElement;
 use lavascope_spirv::Module;
 
-pub use checks::debug_printf::PrintfRecord;
+pub use checks::debug_printf::{PrintfRecord, print_problems};
 pub use checks::site::{BindingRequirement, Check, CheckDecision, CheckSite, IndexUnit, UncheckedReason};
 pub use interface::fault_records::{FaultRecord, RecordedFault, ShaderInvocation, decode, decode_prints};
 pub use interface::options::{
     CELL_WORDS, Checks, Guard, InstrumentOptions, ROOT_OUTPUT_WORDS, ROOT_WORDS, RootLocation, ShaderTable,
 };
+pub use interface::print_format::{PrintArgument, PrintProblem, PrintScalar, format_print};
 pub use interface::serialized::STORE_VERSION;
 pub use interface::touch_area::{ModuleTouches, ROOT_TOUCHES, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite, Touched};
 

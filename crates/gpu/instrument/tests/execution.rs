@@ -8,7 +8,7 @@ use common::{
     vulkan::{BoundBinding, Dispatch, DispatchOutcome, Gpu},
 };
 use lavascope_instrument::{
-    Checks, Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
+    Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
 };
 use lavascope_spirv::Module;
 
@@ -249,35 +249,5 @@ fn records_that_do_not_fit_are_not_written() {
             assert_eq!(checked.outcome.records.len(), records, "{options:?} {output_words}");
             assert_eq!(checked.outcome.wanted, 22, "what was wanted is counted all the same");
         }
-    }
-}
-
-#[test]
-fn what_shaders_print_can_be_read() {
-    let gpu = Gpu::new();
-    let words = kernel(
-        "#extension GL_EXT_debug_printf : require
-         layout(set = 0, binding = 0) buffer To { uint to[]; };
-         void main() {
-             uint i = gl_GlobalInvocationID.x;
-             if (i == 3) debugPrintfEXT(\"%u of %d: %v2f and 100%%\", i, -5, vec2(0.5, 2.0));
-             if (i == 4) to[100] = 1;
-         }",
-    );
-    let module = Module::parse(&words).expect("a module");
-    let dispatch = Dispatch { bound: vec![BoundBinding::storage(0, vec![0; 8])], groups: 1, ..Dispatch::default() };
-    for options in option_variants() {
-        let checked = run(&gpu, &words, &InstrumentOptions { prints: true, ..options }, &dispatch);
-        let [print] = &checked.outcome.prints[..] else { panic!("{:?}", checked.outcome.prints) };
-        let format = module.definition(lavascope_spirv::Id(print.format)).expect("a format").text(2).into_owned();
-        assert_eq!(print.text(&format), "3 of -5: 0.500000, 2.000000 and 100%");
-        assert_eq!(print.invocation, ShaderInvocation::Compute { invocation: [3, 0, 0] });
-        assert_eq!(checked.errors().len(), 1, "faults are recorded beside it");
-    }
-    for options in option_variants() {
-        let options = InstrumentOptions { prints: true, checks: Checks::NONE, ..options };
-        let checked = run(&gpu, &words, &options, &dispatch);
-        assert_eq!(checked.outcome.prints.len(), 1, "{options:?}");
-        assert!(checked.errors().is_empty() && checked.made.numbered_sites == 0, "nothing else is added");
     }
 }

@@ -28,4 +28,5 @@ pub(crate) const ALL: &[&Sample] = &[
     &threads::recording::SAMPLE,
     &compute::printf::SAMPLE,
     &compute::printf::AGAIN,
+    &compute::printf::FORMATS,
 ];

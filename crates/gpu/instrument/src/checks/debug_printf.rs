@@ -1,16 +1,17 @@
 //! Prints of shaders with `debugPrintfEXT`: written as records of their own, and decoded to text.
 
-use lavascope_spirv::{Id, Instruction};
+use lavascope_spirv::{Id, Instruction, InstructionIndex, Module};
 use smallvec::SmallVec;
 use spirv::{NonsemanticDebugprintfOp as Printing, Op};
 
 use crate::ShaderInvocation;
 use crate::interface::fault_records::HEAD_WORDS;
+use crate::interface::print_format::{PrintArgument, PrintProblem, PrintScalar, check_print, format_print};
 use crate::rewrite::function::FunctionRewriter;
 
 /// The error word of a record that is something printed.
 pub(crate) const PRINTED: u32 = 5;
-/// Longer ones are not printed.
+/// Prints with more words of arguments are not made.
 const ARGUMENTS_MAX: usize = 64;
 
 /// Something that an invocation printed.
@@ -21,75 +22,50 @@ pub struct PrintfRecord {
     pub invocation: ShaderInvocation,
     /// The id of the format in the module: an `OpString`.
     pub format: u32,
-    /// Vectors component by component, numbers of 64 bits as two words.
+    /// Vectors component by component; numbers of 64 bits and pointers as two words.
     pub arguments: Vec<u32>,
 }
 
 impl PrintfRecord {
-    /// The text, by its format.
-    pub fn text(&self, format: &str) -> String {
-        let mut text = String::new();
-        let mut words = self.arguments.iter().copied();
-        let mut rest = format;
-        while let Some(at) = rest.find('%') {
-            text += &rest[..at];
-            rest = &rest[at + 1..];
-            if let Some(after) = rest.strip_prefix('%') {
-                text.push('%');
-                rest = after;
-                continue;
-            }
-            let end = rest.find(|it: char| it.is_ascii_alphabetic() && it != 'v' && it != 'l');
-            let Some(end) = end else { break };
-            let (how, kind) = (&rest[..end], rest.as_bytes()[end]);
-            rest = &rest[end + 1..];
-            // `%lu` and `%ul` both mean 64 bits.
-            let is_wide = how.contains('l') || kind == b'u' && rest.starts_with('l');
-            rest = if how.contains('l') { rest } else { rest.strip_prefix('l').filter(|_| is_wide).unwrap_or(rest) };
-            let count = how.split_once('v').and_then(|it| it.1.trim_end_matches('l').parse().ok()).unwrap_or(1);
-            let precision = how.split('v').next().and_then(|it| it.split_once('.')?.1.parse().ok());
-            let one = |_| one_number(&mut words, kind, is_wide, precision);
-            text += &(0..count).map(one).collect::<Vec<String>>().join(", ");
-        }
-        text + rest
+    /// The text, by the format in the module. None if the module has no such print, or a print with an error.
+    pub fn text(&self, module: &Module) -> Option<String> {
+        let is_inside = self.instruction < module.len();
+        let print = is_inside.then(|| module.instruction(InstructionIndex(self.instruction)))?;
+        let format = module.definition(Id(self.format)).filter(|it| it.is(Op::String) && is_print(module, print))?;
+        let arguments = PrintArgument::all(module, print);
+        let is_whole = arguments.iter().map(PrintArgument::words).sum::<usize>() == self.arguments.len();
+        format_print(&format.text(2), &arguments, &self.arguments).ok().filter(|_| is_whole)
     }
 }
 
-fn one_number(words: &mut impl Iterator<Item = u32>, kind: u8, is_wide: bool, precision: Option<usize>) -> String {
-    let low = words.next().unwrap_or(0);
-    let wide = if is_wide { u64::from(low) | u64::from(words.next().unwrap_or(0)) << 32 } else { u64::from(low) };
-    match kind {
-        b'd' | b'i' if is_wide => (wide as i64).to_string(),
-        b'd' | b'i' => (low as i32).to_string(),
-        b'x' => format!("{wide:x}"),
-        b'X' => format!("{wide:X}"),
-        b'o' => format!("{wide:o}"),
-        b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' | b'A' => {
-            let number = if is_wide { f64::from_bits(wide) } else { f64::from(f32::from_bits(low)) };
-            match kind {
-                b'e' | b'E' => format!("{number:e}"),
-                b'g' | b'G' => number.to_string(),
-                _ => format!("{number:.0$}", precision.unwrap_or(6)),
-            }
-        }
-        _ => wide.to_string(),
-    }
+/// What is wrong with the formats of a module, by instruction.
+pub fn print_problems(module: &Module) -> Vec<(InstructionIndex, PrintProblem)> {
+    let prints = module.all().filter(|it| is_print(module, *it));
+    prints.flat_map(|print| check_print(module, print).into_iter().map(move |it| (print.at, it))).collect()
+}
+
+fn is_print(module: &Module, instruction: Instruction<'_>) -> bool {
+    let is_set = |id| module.definition(id).is_some_and(|it| it.text(2) == "NonSemantic.DebugPrintf");
+    instruction.is(Op::ExtInst) && instruction.word(4) == Printing::DebugPrintf as u32 && is_set(instruction.id(3))
 }
 
 impl FunctionRewriter<'_, '_> {
     /// Whether an instruction prints, and printing is asked for.
     pub(crate) fn is_printing(&self, instruction: Instruction<'_>) -> bool {
-        let is_set = |id| self.cx.module.definition(id).is_some_and(|it| it.text(2) == "NonSemantic.DebugPrintf");
-        self.cx.options.prints && instruction.word(4) == Printing::DebugPrintf as u32 && is_set(instruction.id(3))
+        self.cx.options.prints && is_print(self.cx.module, instruction)
     }
 
     /// Writes a print into the records, if it fits.
     pub(crate) fn print(&mut self, item: Instruction<'_>) {
         self.copy(item);
-        let mut words: SmallVec<[u32; 8]> = SmallVec::new();
-        item.words_from(6).iter().for_each(|it| self.argument(Id(*it), &mut words));
-        if words.len() > ARGUMENTS_MAX || !self.can_split {
+        let arguments = PrintArgument::all(self.cx.module, item);
+        let is_long = arguments.iter().map(PrintArgument::words).sum::<usize>() > ARGUMENTS_MAX;
+        if is_long || !self.can_split || check_print(self.cx.module, item).iter().any(|it| it.is_error) {
             return;
+        }
+        let mut words: SmallVec<[u32; 8]> = SmallVec::new();
+        for (id, argument) in item.words_from(6).iter().zip(&arguments) {
+            self.argument(Id(*id), argument, &mut words);
         }
         self.cx.has_prints = true;
         let uint = self.cx.ids.uint;
@@ -109,45 +85,50 @@ impl FunctionRewriter<'_, '_> {
         });
     }
 
-    /// The words of an argument.
-    fn argument(&mut self, id: Id, words: &mut SmallVec<[u32; 8]>) {
-        let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
-        let Some(ty) = self.cx.types.of_value(id).and_then(|it| self.cx.module.definition(it)) else { return };
-        match (ty.op(), ty.word(2)) {
-            (Some(Op::TypeVector), _) => {
-                for component in 0..ty.word(3).min(4) {
-                    let part = self.emit_result(Op::CompositeExtract, ty.word(2), &[id.0, component]);
-                    let number = self.cx.module.definition(ty.id(2));
-                    self.scalar(part, number.map_or((None, 0), |it| (it.op(), it.word(2))), words);
+    /// The words of an argument: vectors component by component.
+    fn argument(&mut self, id: Id, argument: &PrintArgument, words: &mut SmallVec<[u32; 8]>) {
+        match *argument {
+            PrintArgument::Scalar(scalar) => self.scalar(id.0, scalar, words),
+            PrintArgument::Vector(scalar, count) => {
+                let component = self.cx.types.of_value(id).and_then(|it| self.cx.module.definition(it));
+                let Some(component) = component.map(|it| it.word(2)) else { return };
+                for at in 0..count {
+                    let part = self.emit_result(Op::CompositeExtract, component, &[id.0, at]);
+                    self.scalar(part, scalar, words);
                 }
             }
-            (Some(Op::TypeInt | Op::TypeFloat), 64) => {
-                let both = self.emit_result(Op::Bitcast, pair, &[id.0]);
-                words.extend([0, 1].map(|half| self.emit_result(Op::CompositeExtract, uint, &[both, half])));
-            }
-            (Some(Op::TypeInt), bits) if bits != 32 => words.extend(self.as_uint(id)),
-            (op, bits) => self.scalar(id.0, (op, bits), words),
+            PrintArgument::Text(_) | PrintArgument::Other => {}
         }
     }
 
-    /// The word of a number of 32 bits or less, or of a truth value.
-    fn scalar(&mut self, id: u32, (op, bits): (Option<Op>, u32), words: &mut SmallVec<[u32; 8]>) {
-        let uint = self.cx.ids.uint;
-        let word = match (op, bits) {
-            (Some(Op::TypeInt | Op::TypeFloat), 32) => {
-                let is_uint = self.cx.types.of_value(Id(id)).is_some_and(|it| it.0 == uint);
-                if is_uint { id } else { self.emit_result(Op::Bitcast, uint, &[id]) }
+    /// The words of a number, a truth value or a pointer. Fewer bits than 32 are extended.
+    fn scalar(&mut self, id: u32, scalar: PrintScalar, words: &mut SmallVec<[u32; 8]>) {
+        let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
+        let word = match scalar {
+            PrintScalar::Int { bits: 64, .. } | PrintScalar::Float { bits: 64 } | PrintScalar::Pointer => {
+                let both = self.emit_result(Op::Bitcast, pair, &[id]);
+                words.extend([0, 1].map(|half| self.emit_result(Op::CompositeExtract, uint, &[both, half])));
+                return;
             }
-            (Some(Op::TypeFloat), 16) => {
+            PrintScalar::Int { bits: 32, is_signed: false } => id,
+            PrintScalar::Int { bits: 32, is_signed: true } | PrintScalar::Float { bits: 32 } => {
+                self.emit_result(Op::Bitcast, uint, &[id])
+            }
+            PrintScalar::Int { is_signed: false, .. } => self.emit_result(Op::UConvert, uint, &[id]),
+            PrintScalar::Int { is_signed: true, .. } => {
+                let signed = self.cx.editor.find_or_add_type(Op::TypeInt, &[32, 1]).0;
+                let wide = self.emit_result(Op::SConvert, signed, &[id]);
+                self.emit_result(Op::Bitcast, uint, &[wide])
+            }
+            PrintScalar::Float { .. } => {
                 let float = self.cx.editor.find_or_add_type(Op::TypeFloat, &[32]).0;
                 let wide = self.emit_result(Op::FConvert, float, &[id]);
                 self.emit_result(Op::Bitcast, uint, &[wide])
             }
-            (Some(Op::TypeBool), _) => {
+            PrintScalar::Bool => {
                 let [no, yes] = [0, 1].map(|it| self.cx.uint_constant(it));
                 self.emit_result(Op::Select, uint, &[id, yes, no])
             }
-            _ => self.cx.uint_constant(0),
         };
         words.push(word);
     }

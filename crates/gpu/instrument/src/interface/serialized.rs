@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Changes with every change of the form, and of what the words of a module with checks mean.
-pub const STORE_VERSION: u32 = 6;
+pub const STORE_VERSION: u32 = 7;
 /// No number of sites or requirements is larger.
 const COUNT_MAX: u32 = 1 << 24;
 

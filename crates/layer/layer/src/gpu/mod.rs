@@ -190,6 +190,8 @@ pub(crate) struct ChecksState {
     marked_modules: HashSet<u64>,
     /// Whether a warning about lost prints was reported.
     has_lost_prints: bool,
+    /// Modules whose formats of prints were checked, by the hash of their words.
+    checked_prints: HashSet<u128>,
     /// All pipeline variants so far, for the final report.
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.

@@ -1,7 +1,7 @@
 //! The Khronos layer below ours: what it has to say about the calls that checks in shaders make.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::common::{output, text};
 use crate::displays::XServer;
@@ -104,18 +104,23 @@ fn is_object(name: &str) -> bool {
     name.starts_with("fault-bounds-object") || name.starts_with("fault-observed-object")
 }
 
-#[test]
-fn calls_of_ours_are_valid_for_shader_objects() {
-    let library = newer_khronos_layer();
-    let (stage, screen) = (TestEnvironment::new("gpu-objects-valid"), XServer::start());
-    let layers = stage.folder.join("khronos");
-    std::fs::create_dir_all(&layers).expect("the folder is ours");
+/// A folder with a manifest of the Khronos layer of Chromium, for `VK_LAYER_PATH`.
+pub(crate) fn newer_khronos_folder(stage: &TestEnvironment) -> PathBuf {
+    let folder = stage.folder.join("khronos");
+    std::fs::create_dir_all(&folder).expect("the folder is ours");
     let layer = serde_json::json!({
-        "name": KHRONOS, "type": "GLOBAL", "library_path": library, "api_version": "1.4.0",
+        "name": KHRONOS, "type": "GLOBAL", "library_path": newer_khronos_layer(), "api_version": "1.4.0",
         "implementation_version": "1", "description": "",
     });
     let manifest = serde_json::json!({ "file_format_version": "1.2.0", "layer": layer });
-    std::fs::write(layers.join(MANIFEST), manifest.to_string()).expect("the folder is ours");
+    std::fs::write(folder.join(MANIFEST), manifest.to_string()).expect("the folder is ours");
+    folder
+}
+
+#[test]
+fn calls_of_ours_are_valid_for_shader_objects() {
+    let (stage, screen) = (TestEnvironment::new("gpu-objects-valid"), XServer::start());
+    let layers = newer_khronos_folder(&stage);
     let objects: Vec<String> = names().into_iter().filter(|it| is_object(it)).collect();
     assert!(!objects.is_empty());
     for name in objects {

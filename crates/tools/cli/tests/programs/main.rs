@@ -28,6 +28,7 @@ mod message_types;
 mod observed;
 mod own_bytes;
 mod pictures;
+mod prints;
 mod replay;
 mod replay_options;
 mod replay_programs;

@@ -4,13 +4,16 @@ use ash::vk;
 
 use crate::Sample;
 use crate::arguments::SampleOptions;
-use crate::common::{ComputeKernel, Gpu, MemoryPlacement, Needs, scope, shader};
+use crate::common::{ComputeKernel, Feature, Gpu, MemoryPlacement, Needs, scope, shader};
 use crate::failure::Failure;
 
 pub(crate) const SAMPLE: Sample =
     Sample { name: "printf", about: "Squares numbers in a shader that prints some of them.", run };
 pub(crate) const AGAIN: Sample =
     Sample { name: "printf-again", about: "The same in a command buffer that is submitted twice.", run: again };
+
+pub(crate) const FORMATS: Sample =
+    Sample { name: "printf-formats", about: "Prints numbers of many types in many formats.", run: formats };
 
 const COUNT: u32 = 64;
 
@@ -30,6 +33,20 @@ fn again(options: &SampleOptions) -> Result<(), Failure> {
         gpu.submit_and_wait(&[commands])?;
         gpu.submit_and_wait(&[commands])
     })
+}
+
+fn formats(options: &SampleOptions) -> Result<(), Failure> {
+    let gpu = Gpu::new(&Needs {
+        features: &[Feature::ShaderInt64, Feature::ShaderFloat64],
+        extensions_optional: &[ash::khr::shader_non_semantic_info::NAME],
+        ..Needs::NOTHING
+    })?;
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER | vk::BufferUsageFlags::TRANSFER_SRC;
+    let numbers = gpu.buffer("numbers", 8, usage, MemoryPlacement::Host)?;
+    gpu.write(&numbers, &[7, 0])?;
+    let kernel = ComputeKernel::new(&gpu, shader!("formats.comp"), &[[numbers]], 4)?;
+    gpu.run_once("print", |commands| kernel.dispatch(&gpu, commands, 0, &[0], COUNT))?;
+    options.check.words("the number", &gpu.read(&numbers)?, &[7, COUNT])
 }
 
 fn square(

@@ -31,6 +31,8 @@ pub(crate) enum Feature {
     RobustBufferAccess,
     RobustBufferAccess2,
     RuntimeDescriptorArray,
+    ShaderFloat64,
+    ShaderInt64,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
     ShaderStorageBufferArrayDynamicIndexing,
@@ -174,6 +176,8 @@ impl FeatureSet {
             Feature::RobustBufferAccess => &mut core.robust_buffer_access,
             Feature::RobustBufferAccess2 => &mut chained.robustness.as_mut()?.robust_buffer_access2,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
+            Feature::ShaderFloat64 => &mut core.shader_float64,
+            Feature::ShaderInt64 => &mut core.shader_int64,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {
                 &mut chained.core_1_2.as_mut()?.shader_sampled_image_array_non_uniform_indexing

@@ -237,6 +237,7 @@ impl DeviceChecks {
             return Ok(Arc::clone(known));
         }
         let module = Module::parse(words).map_err(|it| format!("a shader is not checked: {it}"))?;
+        self.report_print_problems(&module, key.words);
         let complain = |it| format!("a shader is not checked: {it}");
         let guard = if branches { Guard::Branch } else { Guard::Select };
         let (checks, prints) = (self.config.checks, self.config.prints.is_some());

@@ -1,10 +1,11 @@
 //! What shaders print with `debugPrintfEXT`, shown as soon as it is read.
 
+use std::ffi::CStr;
 use std::io::Write;
 
-use lavascope_instrument::{PrintfRecord, decode_prints};
+use lavascope_instrument::{PrintfRecord, decode_prints, print_problems};
 use lavascope_settings::MessageSeverity;
-use lavascope_spirv::{Id, InstructionIndex, Module};
+use lavascope_spirv::{InstructionIndex, Module, SourceLine};
 use serde_json::{Value, json};
 
 use super::findings::CheckFinding;
@@ -12,8 +13,12 @@ use super::message_texts::stage_text;
 use crate::gpu::draw::recorded_draws::DrawDescription;
 use crate::gpu::pipeline::variants::InstrumentedStage;
 use crate::gpu::{ChecksState, DeviceChecks};
+use crate::loader::instance::report_problem;
 use crate::report::messages::{OutgoingMessage, PRINTF};
 use crate::report::report_file;
+
+/// The name of messages about formats, as in the Khronos layer.
+const PRINT_FORMAT: &CStr = c"DEBUG-PRINTF-FORMATTING";
 
 /// Something that was printed.
 pub(crate) struct PrintFinding {
@@ -54,12 +59,9 @@ impl ChecksState {
         print: &PrintfRecord,
     ) -> Option<PrintFinding> {
         let module = Module::parse(&stage.original).ok()?;
-        let text = print.text(&module.definition(Id(print.format))?.text(2)).trim_end_matches('\n').to_owned();
+        let text = print.text(&module)?.trim_end_matches('\n').to_owned();
         let source = module.source(InstructionIndex(print.instruction));
-        let line = source.as_ref().map(|source_line| match &*source_line.file {
-            "" => format!("line {}", source_line.line),
-            file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), source_line.line),
-        });
+        let line = source.as_ref().map(line_text);
         let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.invocation));
         let place = format!("{}. {where_in_shader} {invocation}", self.draw_text(draw, commands));
         let details = json!({
@@ -77,7 +79,31 @@ impl ChecksState {
     }
 }
 
+/// The place of a print, with the name of the file alone.
+fn line_text(source_line: &SourceLine) -> String {
+    match &*source_line.file {
+        "" => format!("line {}", source_line.line),
+        file => format!("{}:{}", file.rsplit(['/', '\\']).next().unwrap_or(file), source_line.line),
+    }
+}
+
 impl DeviceChecks {
+    /// Reports formats of prints that do not fit their arguments, once for each module, by the hash of its words.
+    pub(crate) fn report_print_problems(&self, module: &Module, words: u128) {
+        if self.config.prints.is_none() || !self.state().checked_prints.insert(words) {
+            return;
+        }
+        for (at, problem) in print_problems(module) {
+            let place = module.source(at).map_or("debugPrintfEXT".to_owned(), |it| line_text(&it));
+            let (severity, rest) = match problem.is_error {
+                true => (MessageSeverity::Error, "; nothing is printed"),
+                false => (MessageSeverity::Warning, ""),
+            };
+            let text = format!("{}{rest}", problem.text);
+            report_problem(&self.messages, severity, PRINT_FORMAT, (&place, &text));
+        }
+    }
+
     /// Shows what was printed, without a lock: the application may be called.
     pub(crate) fn report_print(&self, print_finding: &PrintFinding) {
         let Some(prints) = self.config.prints else { return };

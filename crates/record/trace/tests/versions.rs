@@ -1,17 +1,21 @@
 //! Traces of every version of the format that there was are read.
 //!
 //! `data/version-1.lava` is the sample `threads` (two frames, two threads) on the null driver, captured by the first
-//! version that wrote traces.
+//! version that wrote traces. `data/version-2.lava` is the sample `compute` on the null driver, captured with results.
 
 use std::collections::BTreeMap;
 
 use lavascope_abi::{Command, HandleType, ObjectId};
 use lavascope_record::{HostWrite, RecordHeader, RecordPhase, check};
-use lavascope_trace::{BlockWriter, Codec, MergedReader, RawBlock, SeekPointKind, StreamRecord, Trace, TraceRecorder};
+use lavascope_trace::{
+    BlockWriter, Codec, MergedReader, RawBlock, Repair, SeekPointKind, StreamReader, StreamRecord, Trace,
+    TraceRecorder, repair,
+};
 use serde_json::Value;
 use xxhash_rust::xxh3::xxh3_64;
 
 const VERSION_1: &[u8] = include_bytes!("data/version-1.lava");
+const VERSION_2: &[u8] = include_bytes!("data/version-2.lava");
 
 /// The calls of a trace by their commands, and how often something was not understood.
 fn calls(trace: &Trace<'_>) -> (BTreeMap<&'static str, u64>, u64) {
@@ -45,6 +49,42 @@ fn the_first_version_is_read() {
     let program = trace.metadata().iter().find_map(|it| it["program"].as_str().map(str::to_owned));
     assert_eq!(program.as_deref(), Some("lavascope-samples"));
     assert!(trace.metadata().iter().any(|it| it["device"]["queue_families"].is_array()));
+}
+
+#[test]
+fn the_second_version_is_read() {
+    let mut trace = Trace::open(VERSION_2).expect("it is whole");
+    assert_eq!(trace.header().version, 2);
+    assert!(trace.is_complete() && trace.damages().is_empty());
+    let (calls_found, odd) = calls(&trace);
+    assert_eq!((odd, calls_found["vkCreateDevice"], calls_found["vkCmdDispatch"]), (0, 1, 10));
+    let sizes = |trace: &Trace<'_>| {
+        let (mut stream, mut all) = (StreamReader::new(trace, None, 1), Vec::new());
+        while let Some(item) = stream.take_next().expect("it is whole") {
+            all.extend(HostWrite::parse(item.record).map(|it| (it.is_device_write(), it.size())));
+        }
+        all
+    };
+    assert_eq!(sizes(&trace), [(false, 4000), (true, 4000)]);
+    trace.skip_results();
+    assert_eq!(sizes(&trace), [(false, 4000)]);
+}
+
+/// What completes an interrupted file is in the form of its version.
+#[test]
+fn an_interrupted_file_keeps_its_version() {
+    for whole in [VERSION_1, VERSION_2] {
+        let cut = &whole[..whole.len() - 8];
+        let trace = Trace::open(cut).expect("the blocks are whole");
+        assert!(!trace.is_complete());
+        let Repair { keep, append, .. } = repair(&trace, None).expect("memory");
+        let completed = [&cut[..keep as usize], &append[..]].concat();
+        let again = Trace::open(&completed).expect("it is whole");
+        assert!(again.is_complete() && again.header().version == trace.header().version);
+        let first = Trace::open(whole).expect("it is whole");
+        assert_eq!(calls(&again), calls(&first));
+        assert_eq!(again.seek_points().expect("an index"), first.seek_points().expect("an index"));
+    }
 }
 
 /// A file of a version that numbers commands and types of objects in another way is read by their names.

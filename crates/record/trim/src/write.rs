@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use lavascope_abi as vk;
 use lavascope_abi::{Command, ObjectId, Structure};
 use lavascope_record::encoding::{HEADER_SIZE, OrderEdge, RecordHeader, RecordPhase};
+use lavascope_record::{HostWrite, host_write};
 use lavascope_trace::{
     BlockWriter, Codec, MergedReader, MergedRecord, PartNumbers, RawBlock, SkippedRecords, StreamRecord, Tail, Trace,
     TraceHeader, TraceRecorder, VERSION,
@@ -88,7 +89,13 @@ impl TrimPlan<'_> {
         // A record without a number of its own is kept.
         if index.is_none_or(|it| self.kept.is_kept[it]) {
             let order_edges = output.edges.keep_record(item.stream, order_edges);
-            let words = with_edges(&words[..head.body_words as usize], &order_edges);
+            let mut words = with_edges(&words[..head.body_words as usize], &order_edges);
+            if HostWrite::has_device_write(head) {
+                // The calls that wrote it may be missing in the part, so the replay has to put it there.
+                let omissions = host_write::FOUND_AFTER_WAIT;
+                let own = RecordHeader { omissions, order_edge_count: order_edges.len() as u32, ..head };
+                words[..HEADER_SIZE / 8].copy_from_slice(&own.to_words());
+            }
             output.record(item, &words);
         } else {
             output.edges.skip_record(item.stream, order_edges);

@@ -77,10 +77,10 @@ impl WritableBytes {
         let own = all[first..].iter().take_while(move |it| it.start < bytes.end);
         let mut at = bytes.start;
         let writable = own.map(move |it| it.start.max(bytes.start)..it.end.min(bytes.end));
-        let parts = writable.chain(std::iter::once(bytes.end..bytes.end)).flat_map(move |it| {
-            let between = at..it.start;
-            at = it.end;
-            [(between, false), (it, true)]
+        let parts = writable.chain(std::iter::once(bytes.end..bytes.end)).flat_map(move |part| {
+            let between = at..part.start;
+            at = part.end;
+            [(between, false), (part, true)]
         });
         parts.filter(|it| !it.0.is_empty())
     }

@@ -258,9 +258,9 @@ impl WatchedMemory {
                 unsafe { device_memory::write(copy.driver + segment.start + run.start as u64, &current[run.clone()]) };
             }
             let WriteScratch { changed, exact, .. } = target.scratch();
-            let parts = writable.split(segment.clone()).map(|(it, is_writable)| {
-                ((it.start - segment.start) as usize..(it.end - segment.start) as usize, is_writable)
-            });
+            let inside = |at: u64| (at - segment.start) as usize;
+            let parts = writable.split(segment.clone());
+            let parts = parts.map(|(part, is_writable)| (inside(part.start)..inside(part.end), is_writable));
             choose_runs(changed, exact, parts);
             if let WriteTarget::Unrecorded(scratch) = target {
                 let bytes = |it: &Range<usize>| segment.start + it.start as u64..segment.start + it.end as u64;

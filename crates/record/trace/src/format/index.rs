@@ -170,7 +170,7 @@ mod tests {
             count: u32::MAX,
         };
         let moment = |at: u64| {
-            let call = if at % 7 == 0 { u64::MAX - at } else { at };
+            let call = if at.is_multiple_of(7) { u64::MAX - at } else { at };
             SeekPoint { kind: SeekPointKind::Submit, stream: 1, call, time: call.wrapping_mul(5) }
         };
         let index = Index { entries: (0..20_000).map(entry).collect(), seek_points: (0..9000).map(moment).collect() };

@@ -15,8 +15,20 @@ use crate::read::trace::{contents_error, lock};
 /// Bytes of decompressed blocks that are kept: two groups.
 const KEPT_BYTES_MAX: usize = 16 << 20;
 
-/// A decompressed block of contents, the range of a piece in it, and the position of the block.
-pub(crate) type ContentPiece = (Arc<Vec<u8>>, Range<usize>, u64);
+/// Where a piece is.
+pub(crate) struct ContentPiece {
+    block: Arc<Vec<u8>>,
+    range: Range<usize>,
+    /// The position of the block.
+    pub(crate) at: u64,
+}
+
+impl ContentPiece {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.block[self.range.clone()]
+    }
+}
+
 /// The number of a block, and the bytes of a piece in it.
 type PieceIndex = FxHashMap<ContentHash, (usize, Range<usize>)>;
 
@@ -54,7 +66,7 @@ impl ContentReader {
         let Some((number, range)) = known.get(&hash).cloned() else { return Ok(None) };
         drop(pieces);
         let block = self.block(&mut lock(&self.blocks_read), file, number)?;
-        Ok(Some((block, range, self.blocks[number])))
+        Ok(Some(ContentPiece { block, range, at: self.blocks[number] }))
     }
 
     fn scan_pieces(&self, file: TraceSource<'_>) -> Result<PieceIndex, TraceError> {

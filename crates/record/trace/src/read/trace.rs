@@ -270,11 +270,11 @@ impl<'a> Trace<'a> {
         for pair in hashes.chunks_exact(2) {
             let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
             let missing = TraceError::MissingContent { stream, call: head.call, hash };
-            let Some((block, range, at)) = contents.piece(self.file, hash)? else { return Err(missing) };
-            if words.len() * 8 + range.len() > BODY_ROOM + self.file.len() * 2 {
-                return Err(TraceError::Block { at, what: "a record is larger than the file can hold" });
+            let Some(piece) = contents.piece(self.file, hash)? else { return Err(missing) };
+            if words.len() * 8 + piece.bytes().len() > BODY_ROOM + self.file.len() * 2 {
+                return Err(TraceError::Block { at: piece.at, what: "a record is larger than the file can hold" });
             }
-            words.extend(block[range].chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at]))));
+            words.extend(piece.bytes().chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at]))));
         }
         if words.len() != head.body_words as usize {
             let hash = 0;

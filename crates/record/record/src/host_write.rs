@@ -13,10 +13,16 @@
 //!
 //! It has a position of its own in the stream, so that records of other threads can come after it.
 //!
+//! The field of the command is that of the call before which the write was noticed; zero in files of older versions.
+//!
 //! A capture of results also looks for changes after waits. In such a record the field of omissions is
 //! [`FOUND_AFTER_WAIT`]: the device may have written the bytes.
+//!
+//! If it is [`WITHOUT_BYTES`], only the runs are known. Validation needs no more of most memory; no file has such records.
 
-use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
+use std::ops::Range;
+
+use lavascope_abi::{Command, HandleType, ObjectId, bytes_of_slice};
 
 use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
 use crate::host_bytes;
@@ -24,6 +30,8 @@ use crate::host_bytes;
 const HEAD_WORDS: usize = HEADER_SIZE / 8;
 /// In the field of omissions: the bytes were found after a wait for the device.
 pub const FOUND_AFTER_WAIT: u8 = 1;
+/// In the field of omissions: there are runs, and no bytes.
+pub const WITHOUT_BYTES: u8 = 2;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
@@ -32,6 +40,9 @@ const FIRST_RUN: usize = 3;
 pub struct HostWrite<'a> {
     memory: ObjectId,
     is_after_wait: bool,
+    has_bytes: bool,
+    noticed_by: Option<Command>,
+    call: u64,
     first: u64,
     runs: &'a [u64],
     bytes: &'a [u8],
@@ -59,10 +70,21 @@ impl<'a> HostWrite<'a> {
             (end, sum) = (start + length, sum + length);
             is_next
         });
-        let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
+        let has_bytes = head.omissions != WITHOUT_BYTES;
+        let is_whole = is_sane && (sum == size as u64 || !has_bytes) && first.checked_add(end).is_some();
         let is_after_wait = head.omissions == FOUND_AFTER_WAIT;
+        let noticed_by = Command::from_number(head.command).filter(|_| head.command != 0);
         let is_right = is_whole && padding.iter().all(|it| *it == 0);
-        is_right.then_some(HostWrite { memory, is_after_wait, first, runs, bytes })
+        is_right.then_some(HostWrite {
+            memory,
+            is_after_wait,
+            has_bytes,
+            noticed_by,
+            call: head.call,
+            first,
+            runs,
+            bytes,
+        })
     }
 
     /// The memory that was written.
@@ -75,15 +97,39 @@ impl<'a> HostWrite<'a> {
         self.is_after_wait
     }
 
+    /// The command of the call before which it was noticed; none in files of older versions.
+    pub fn noticed_by(self) -> Option<Command> {
+        self.noticed_by
+    }
+
+    /// The number of the next call of the thread, if calls have the numbers of messages.
+    pub fn next_call(self) -> u64 {
+        self.call + 1
+    }
+
     /// Number of bytes that were written.
     pub fn size(self) -> usize {
         self.bytes.len()
     }
 
-    /// The written runs: offset in the memory, and bytes.
+    /// Whether it says what was written, and not only where.
+    pub fn has_bytes(self) -> bool {
+        self.has_bytes
+    }
+
+    /// Where something was written: ranges in their order.
+    pub fn ranges(self) -> impl ExactSizeIterator<Item = Range<u64>> {
+        self.runs.iter().map(move |run| {
+            let start = self.first + u64::from(*run as u32);
+            start..start + (*run >> 32)
+        })
+    }
+
+    /// The written runs: offset in the memory, and bytes. None without bytes.
     pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
         let mut bytes = self.bytes;
-        self.runs.iter().map(move |run| {
+        let runs = if self.has_bytes { self.runs } else { &[] };
+        runs.iter().map(move |run| {
             let (own, rest) = bytes.split_at((*run >> 32) as usize);
             bytes = rest;
             (self.first + u64::from(*run as u32), own)
@@ -107,6 +153,8 @@ impl<'a> HostWrite<'a> {
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
     is_after_wait: bool,
+    omits_bytes: bool,
+    noticed_by: Option<Command>,
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -114,6 +162,7 @@ pub struct HostWriteBuilder {
 impl HostWriteBuilder {
     /// Begins an entry without runs. Their offsets are relative to `first`.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
+        self.omits_bytes = false;
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
@@ -122,6 +171,17 @@ impl HostWriteBuilder {
     /// From now on, entries are found after a wait for the device, or are not.
     pub fn set_after_wait(&mut self, is_after_wait: bool) {
         self.is_after_wait = is_after_wait;
+    }
+
+    /// From now on, entries are noticed before a call of this command.
+    pub fn set_noticed_by(&mut self, command: Command) {
+        self.noticed_by = Some(command);
+    }
+
+    /// Appends a run whose bytes nobody needs. An entry has either these or those of `add_run`.
+    pub fn add_range(&mut self, start: u32, size: u32) {
+        self.omits_bytes = true;
+        self.words.push(u64::from(start) | u64::from(size) << 32);
     }
 
     /// Appends a run, after those before it.
@@ -140,9 +200,13 @@ impl HostWriteBuilder {
         let (body_words, edge_count) = (self.words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
-            command: 0,
+            command: self.noticed_by.map_or(0, |it| it as u16),
             kind: beside::HOST_WRITE,
-            omissions: if self.is_after_wait { FOUND_AFTER_WAIT } else { 0 },
+            omissions: match (self.omits_bytes, self.is_after_wait) {
+                (true, _) => WITHOUT_BYTES,
+                (false, true) => FOUND_AFTER_WAIT,
+                (false, false) => 0,
+            },
             call,
             order_edge_count: edge_count,
         };
@@ -163,6 +227,7 @@ mod tests {
 
     fn record() -> Vec<u64> {
         let mut writing = HostWriteBuilder::default();
+        writing.set_noticed_by(Command::WaitForFences);
         writing.begin(memory(), 0x1_0000_0000);
         writing.add_run(0, b"one");
         writing.add_run(100, b"twelve bytes");
@@ -174,10 +239,26 @@ mod tests {
         let record = record();
         let written = HostWrite::parse(&record).expect("our own");
         assert_eq!((written.memory(), written.size()), (memory(), 15));
+        assert_eq!(written.noticed_by(), Some(Command::WaitForFences));
         let runs: Vec<_> = written.runs().collect();
         assert_eq!(runs, [(0x1_0000_0000, &b"one"[..]), (0x1_0000_0064, b"twelve bytes")]);
         assert_eq!(RecordHeader::from_words(record[0], record[1]).completed_call(), Some(9));
         assert_eq!(HostWrite::words_before_bytes(&record), Some(7));
+    }
+
+    #[test]
+    fn an_entry_may_have_no_bytes() {
+        let mut writing = HostWriteBuilder::default();
+        writing.begin(memory(), 64);
+        writing.add_range(0, 4);
+        writing.add_range(16, 1 << 20);
+        let record = writing.finish(9, &[]).to_vec();
+        let written = HostWrite::parse(&record).expect("our own");
+        assert_eq!(written.ranges().collect::<Vec<_>>(), [64..68, 80..80 + (1 << 20)]);
+        assert!(!written.has_bytes() && written.size() == 0 && written.runs().len() == 0);
+        writing.begin(memory(), 0);
+        writing.add_run(0, b"bytes");
+        assert!(HostWrite::parse(writing.finish(10, &[])).is_some_and(HostWrite::has_bytes));
     }
 
     #[test]
@@ -203,7 +284,8 @@ mod tests {
             let mut bad = good.clone();
             bad[rng.below(good.len())] ^= 1 << rng.below(64);
             if let Some(host_write) = HostWrite::parse(&bad) {
-                assert_eq!(host_write.runs().map(|it| it.1.len()).sum::<usize>(), host_write.size());
+                let size = host_write.runs().map(|it| it.1.len()).sum::<usize>();
+                assert!(size == host_write.size() || !host_write.has_bytes());
             }
         }
     }

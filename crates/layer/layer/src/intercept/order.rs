@@ -12,6 +12,8 @@ pub(crate) struct CommandOrdering {
     /// A local barrier before the call.
     pub(crate) has_local_barrier: bool,
     pub(crate) push_barrier: PushBarrier,
+    /// Whether host writes to mapped memory are looked for before the call.
+    pub(crate) looks_for_writes: bool,
     /// An exception in the specification: other threads may use the externally synchronized object meanwhile, so the
     /// call does not order them. It may wait for them.
     pub(crate) is_shared: bool,
@@ -75,7 +77,9 @@ impl CommandOrdering {
         };
         let is_shared =
             matches!(command, C::WaitForPresentKHR | C::WaitForPresent2KHR | C::GetPastPresentationTimingEXT);
+        let waits = matches!(command, C::WaitForFences | C::WaitSemaphores | C::QueueWaitIdle | C::DeviceWaitIdle);
         CommandOrdering {
+            looks_for_writes: before || waits,
             has_local_barrier: before,
             push_barrier: after,
             is_shared,

@@ -17,6 +17,7 @@ use lavascope_settings::CaptureMemory;
 
 use super::MemoryInterest;
 use super::arena::{ArenaBlock, PageArena};
+use super::detection_choice::external_wait;
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::instance::{InstanceData, has_name};
@@ -62,7 +63,11 @@ impl MemoryImportRequest {
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
     pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<MemoryImportRequest> {
-        let MemoryInterest::Everything(method) = instance.memory_interest? else { return None };
+        let method = match instance.memory_interest? {
+            MemoryInterest::Everything(method) => method,
+            MemoryInterest::Places => CaptureMemory::Auto,
+            MemoryInterest::Indices => return None,
+        };
         if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
             return None;
         }
@@ -92,6 +97,12 @@ impl MemoryImportRequest {
         }
         if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
             return Err("importing host memory needs Vulkan 1.1");
+        }
+        // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter: the info is valid.
+        if let (Some(MemoryInterest::Places), Some(obstacle)) =
+            (instance.memory_interest, unsafe { external_wait(info) })
+        {
+            return Err(obstacle);
         }
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.

@@ -24,7 +24,7 @@ use super::device_progress::{Completion, ProgressPoint};
 use super::device_writes::WritableBytes;
 use super::shadow::{SEGMENT_BYTES, Shadow};
 use super::write_detection::WriteDetection;
-use super::{HostVisibleMemories, MappedWriteSink, MappingState, WatchedMemory, WriteScratch, lock};
+use super::{HostVisibleMemories, MappedWriteSink, MappingState, RecordedContents, WatchedMemory, WriteScratch, lock};
 use crate::loader::pnext_chain::chain_types;
 use crate::process::process_state::PROCESS_STATE;
 
@@ -213,7 +213,7 @@ impl WatchedMemory {
                 std::mem::swap(changed, exact);
             }
             if !changed.is_empty() && PROCESS_STATE.is_capturing() {
-                sink.record_changes(self.id, segment.start);
+                sink.record_changes(self.id, segment.start, RecordedContents::Bytes);
             }
         }
     }

@@ -6,8 +6,10 @@ use std::ops::Range;
 /// Bytes that are compared together; a record holds no more. Several records fit into a chunk of a stream.
 pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 
-/// Where one word is equal, a run of bytes ends: a run costs as much as a word.
+/// Bytes that are compared at once.
 const WORD: usize = 8;
+/// Where so many bytes are equal, a run of bytes ends: the device may use just these.
+const ELEMENT: usize = 4;
 
 /// A copy of the bytes that are not zero, by number of the segment.
 #[derive(Default)]
@@ -61,15 +63,21 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
         return;
     }
     let mut open: Option<usize> = None;
+    let mut compare = |at: usize, end: usize| match (old[at..end] == new[at..end], open) {
+        (false, None) => open = Some(at),
+        (true, Some(start)) => {
+            found.push(trimmed(old, new, start..at));
+            open = None;
+        }
+        _ => {}
+    };
     for at in (0..new.len()).step_by(WORD) {
-        let end = (at + WORD).min(new.len());
-        match (old[at..end] == new[at..end], open) {
-            (false, None) => open = Some(at),
-            (true, Some(start)) => {
-                found.push(trimmed(old, new, start..at));
-                open = None;
-            }
-            _ => {}
+        let (middle, end) = ((at + ELEMENT).min(new.len()), (at + WORD).min(new.len()));
+        if old[at..end] == new[at..end] {
+            compare(at, end);
+        } else {
+            compare(at, middle);
+            compare(middle, end);
         }
     }
     found.extend(open.map(|start| trimmed(old, new, start..new.len())));

@@ -1,5 +1,6 @@
 //! Which memories are checked because of indices.
 
+use super::index_memory::INDEX_MEMORY_MAX;
 use super::*;
 
 const INDICES: Buffer = Buffer(7);
@@ -14,6 +15,7 @@ fn memories() -> HostVisibleMemories {
         arena: None,
         tracked: Mutex::default(),
         interest: MemoryInterest::Indices,
+        unchecked_reason: "a test",
         wants_results: false,
         images: HostCopyImages::default(),
         inner: Mutex::new(inner),

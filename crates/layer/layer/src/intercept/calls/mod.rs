@@ -170,7 +170,7 @@ pub(crate) unsafe fn enter<T: Structure>(
         // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
         // below calls out of the layer.
         let local = unsafe { &mut *target.thread_state };
-        if order.has_local_barrier {
+        if order.looks_for_writes {
             let (handles, params) = (target.owner.handles(), std::ptr::from_ref(params).cast());
             // SAFETY: the contract of this function, which is that of `record_host_writes`.
             unsafe { local.record_host_writes(listeners, handles, command, params) };
@@ -217,7 +217,7 @@ pub(crate) unsafe fn enter_by_desc(
         // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
         // below calls out of the layer.
         let local = unsafe { &mut *thread_state };
-        if order.has_local_barrier {
+        if order.looks_for_writes {
             // SAFETY: the contract of this function, which is that of `record_host_writes`.
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
@@ -413,7 +413,7 @@ impl ThreadLocalState {
                 PROCESS_STATE.threads.push_barrier(&self.thread);
                 new_value.into_iter().for_each(NewValue::store);
                 if order.push_barrier.is_device_progress() {
-                    self.record_device_writes(listeners, handles);
+                    self.record_device_writes(listeners, handles, command);
                 }
             }
         }

@@ -35,6 +35,7 @@ const RAW: [&str; 2] = ["SYNC-HAZARD-READ-AFTER-WRITE"; 2];
 const WAR: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-READ"; 2];
 const WAW: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-WRITE"; 2];
 const READ_RACES: [&str; 2] = ["SYNC-HAZARD-READ-RACING-WRITE"; 2];
+const WRITE_RACES: [&str; 2] = ["SYNC-HAZARD-WRITE-RACING-READ"; 2];
 const WRITES_RACE: [&str; 2] = ["SYNC-HAZARD-WRITE-RACING-WRITE"; 2];
 /// A race where there are two queues.
 const RAW_OR_RACE: [&str; 2] = [RAW[0], READ_RACES[0]];
@@ -65,6 +66,11 @@ impl ExpectedFault {
         ExpectedFault { severity: "warning", ..self }
     }
 
+    /// Two buffers have the fault.
+    const fn twice(self) -> ExpectedFault {
+        ExpectedFault { findings: 2, ..self }
+    }
+
     const fn on_null(self) -> ExpectedFault {
         ExpectedFault { drivers: Drivers::Null, ..self }
     }
@@ -83,6 +89,8 @@ const DISPATCH: &str = "vkCmdDispatch";
 const DRAW: &str = "vkCmdDraw";
 const BARRIER: &str = "vkCmdPipelineBarrier";
 const HOST: &str = "the host";
+/// Of a write that no call of Vulkan makes.
+const MAPPED_PARTS: &[&str] = &["before vkWaitForFences", "vkWaitForFences on VkFence#1"];
 
 /// In the order of the list.
 const FAULTS: &[ExpectedFault] = &[
@@ -158,8 +166,12 @@ const FAULTS: &[ExpectedFault] = &[
         ..fault("ownership-acquire", ["SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"; 2], [""; 2], "shared")
     },
     fault("fence", READ_RACES, [HOST, FILL], "result"),
-    fault("host-write", ["SYNC-HAZARD-WRITE-RACING-READ"; 2], [HOST, COPY], "upload"),
+    fault("host-write", WRITE_RACES, [HOST, COPY], "upload"),
     fault("host-barrier", RAW, [HOST, FILL], "result"),
+    fault("mapped-uniforms", WRITE_RACES, [HOST, DRAW], "paint 0").twice().with(MAPPED_PARTS),
+    fault("mapped-vertices", WRITE_RACES, [HOST, DRAW], "vertices 0").twice().with(MAPPED_PARTS),
+    fault("mapped-staging", WRITE_RACES, [HOST, "vkCmdCopyBufferToImage"], "upload 0").twice().with(MAPPED_PARTS),
+    fault("mapped-indirect", WRITE_RACES, [HOST, "vkCmdDrawIndirect"], "parameters 0").twice().with(MAPPED_PARTS),
     fault("present", ["SYNC-HAZARD-PRESENT-AFTER-WRITE"; 2], ["vkQueuePresentKHR", BARRIER], "image 0 of the screen"),
     fault("acquire", WAR, [BARRIER, "vkAcquireNextImageKHR"], "image 0 of the screen"),
     fault(

@@ -18,7 +18,8 @@
 //! A capture of results also looks for changes after waits. In such a record the field of omissions is
 //! [`FOUND_AFTER_WAIT`]: the device may have written the bytes.
 //!
-//! If it is [`WITHOUT_BYTES`], only the runs are known. Validation needs no more of most memory; no file has such records.
+//! If it is [`WITHOUT_BYTES`], the record only says where the host had written before a wait for the device. The bytes come
+//! with the next submission: on some devices, what the device is writing now looks the same.
 
 use std::ops::Range;
 

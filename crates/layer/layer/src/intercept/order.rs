@@ -249,7 +249,7 @@ mod tests {
 
     /// Without what has nothing to do with order.
     fn order_of(command: Command) -> CommandOrdering {
-        CommandOrdering { has_call_stack: false, ..CommandOrdering::of(command) }
+        CommandOrdering { has_call_stack: false, looks_for_writes: false, ..CommandOrdering::of(command) }
     }
 
     #[test]

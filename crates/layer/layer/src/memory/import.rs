@@ -99,9 +99,8 @@ impl MemoryImportRequest {
             return Err("importing host memory needs Vulkan 1.1");
         }
         // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter: the info is valid.
-        if let (Some(MemoryInterest::Places), Some(obstacle)) =
-            (instance.memory_interest, unsafe { external_wait(info) })
-        {
+        let obstacle = unsafe { external_wait(info) };
+        if let (Some(MemoryInterest::Places), Some(obstacle)) = (instance.memory_interest, obstacle) {
             return Err(obstacle);
         }
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);

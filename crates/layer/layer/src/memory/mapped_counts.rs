@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use lavascope_abi::*;
 
+use super::mapped_copy::WriteTarget;
+use super::shadow::Shadow;
 use super::write_detection::WriteDetection;
-use super::{HostVisibleMemories, WatchedMemories, WatchedMemory, lock};
+use super::{HostVisibleMemories, MappedWriteSink, WatchedMemories, WatchedMemory, lock};
 use crate::report::coverage;
 
 impl HostVisibleMemories {
@@ -28,12 +30,39 @@ impl HostVisibleMemories {
     }
 }
 
+/// Some bytes of a memory have no copy, so writes to them are not found.
+pub(super) fn note_cut(shadow: &mut Shadow) {
+    if !std::mem::replace(&mut shadow.is_cut, true) {
+        coverage::retract_mapped_memory("copies of 1 GiB are the most that the layer makes");
+    }
+}
+
+impl HostVisibleMemories {
+    /// The host is about to wait for the device.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of the command.
+    pub(super) unsafe fn notice_before_wait(
+        &self,
+        command: Command,
+        params: *const u8,
+        sink: &mut MappedWriteSink<'_>,
+    ) {
+        // SAFETY: the contract of this function.
+        let is_poll = unsafe { is_poll(command, params) };
+        if !is_poll {
+            self.notice_writes(&mut WriteTarget::Recorded(sink));
+        }
+    }
+}
+
 /// Whether a wait returns at once, and so is a question.
 ///
 /// # Safety
 ///
 /// The parameters must be those of the command.
-pub(super) unsafe fn is_poll(command: Command, params: *const u8) -> bool {
+unsafe fn is_poll(command: Command, params: *const u8) -> bool {
     match command {
         // SAFETY: the contract of this function.
         Command::WaitForFences => unsafe { (*params.cast::<WaitForFencesParams>()).timeout == 0 },

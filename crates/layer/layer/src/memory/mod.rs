@@ -48,7 +48,7 @@ use crate::loader::instance::InstanceData;
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
-use crate::report::inline_validation;
+use crate::report::inline_validation::{self, InlineFindings};
 use arena::PageArena;
 use detection_choice::external_wait;
 use host_image_copy::HostCopyImages;
@@ -56,8 +56,7 @@ use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
 use index_memory::IndexState;
 use mapped_copies::{DeviceMemoryFacts, MappedCopies};
-use mapped_copy::{CopyState, WriteTarget};
-use mapped_counts::is_poll;
+use mapped_copy::{CopyState, NoticedBytes, WriteTarget};
 use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
 
@@ -100,6 +99,8 @@ pub(crate) struct HostVisibleMemories {
     /// Memories in the arena, by the address of the first byte. Held while the system is asked and its answer is worked
     /// on; taken before the state of a memory.
     tracked: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
+    /// Taken after `tracked`, or without it.
+    noticed: Mutex<Vec<NoticedBytes>>,
     interest: MemoryInterest,
     /// Why host writes to a memory of the driver's own are not checked.
     unchecked_reason: &'static str,
@@ -149,6 +150,9 @@ struct MappingState {
     unflushed: Vec<Range<u64>>,
 }
 
+/// Validation alone makes copies of so many bytes.
+const COPIES_MAX: u64 = 1 << 30;
+
 /// What records of host writes to a memory have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RecordedContents {
@@ -187,6 +191,16 @@ pub(crate) struct WriteScratch {
     exact: Vec<Range<usize>>,
     writing: HostWriteBuilder,
     words: Vec<u64>,
+    /// What inline validation found in host writes.
+    findings: Vec<InlineFindings>,
+}
+
+impl WriteScratch {
+    /// The findings in host writes since the last call.
+    #[inline(always)]
+    pub(crate) fn take_findings(&mut self) -> Vec<InlineFindings> {
+        if self.findings.is_empty() { Vec::new() } else { std::mem::take(&mut self.findings) }
+    }
 }
 
 impl HostVisibleMemories {
@@ -230,6 +244,7 @@ impl HostVisibleMemories {
             copies,
             arena,
             tracked: Mutex::default(),
+            noticed: Mutex::default(),
             interest,
             unchecked_reason: no_pages.or(obstacle).unwrap_or("the driver does not import memory of the layer"),
             wants_results: instance.wants_results,
@@ -257,9 +272,7 @@ impl HostVisibleMemories {
             // What the host wrote until now, it wrote without waiting.
             C::WaitForFences | C::WaitSemaphores | C::QueueWaitIdle | C::DeviceWaitIdle => {
                 // SAFETY: the contract of this function: the parameters are those of the command.
-                if !unsafe { is_poll(command, params) } {
-                    self.collect_writes(&mut WriteTarget::Recorded(sink));
-                }
+                unsafe { self.notice_before_wait(command, params, sink) };
             }
             C::FlushMappedMemoryRanges => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
@@ -517,6 +530,7 @@ impl HostVisibleMemories {
         inner.mapped.retain(|other| other.id != watched_memory.id);
         inner.uncounted.retain(|other| other.id != watched_memory.id);
         drop(inner);
+        lock(&self.noticed).retain(|other| other.memory.id != watched_memory.id);
         self.forget_copy(&watched_memory);
         // Waits for the thread that checks it.
         let mut state = lock(&watched_memory.state);
@@ -531,6 +545,7 @@ impl HostVisibleMemories {
     fn remove_all(&self) {
         let WatchedMemories { all, .. } = std::mem::take(&mut *lock(&self.inner));
         lock(&self.tracked).clear();
+        lock(&self.noticed).clear();
         all.values().for_each(|it| lock(&it.state).stop_tracking());
     }
 }
@@ -685,6 +700,11 @@ impl WatchedMemory {
         let mut at = part.start;
         while at < part.end {
             let next = (at / SEGMENT_BYTES as u64 + 1).saturating_mul(SEGMENT_BYTES as u64).min(part.end);
+            if self.interest == MemoryInterest::Places && !shadow.has_room(at, COPIES_MAX) {
+                mapped_counts::note_cut(shadow);
+                at = next;
+                continue;
+            }
             let live = &mut sink.scratch.current;
             live.resize((next - at) as usize, 0);
             let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
@@ -709,7 +729,7 @@ impl MappedWriteSink<'_> {
 
     /// Makes a record of what has changed behind a byte of a memory.
     fn record_changes(&mut self, memory: ObjectId, first: u64, needs: RecordedContents) {
-        let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;
+        let WriteScratch { current: live, changed, writing, findings, .. } = &mut *self.scratch;
         writing.set_noticed_by(self.command);
         writing.begin(memory, first);
         for range in changed.iter() {
@@ -729,7 +749,7 @@ impl MappedWriteSink<'_> {
         }
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners.has_any(Listeners::INLINE) {
-            inline_validation::validate_record(self.thread.number(), record);
+            findings.extend(inline_validation::validate_record(self.thread.number(), record).map(|it| *it));
         }
         if is_read {
             self.thread.append(record);

@@ -14,6 +14,7 @@ fn memories() -> HostVisibleMemories {
         copies: None,
         arena: None,
         tracked: Mutex::default(),
+        noticed: Mutex::default(),
         interest: MemoryInterest::Indices,
         unchecked_reason: "a test",
         wants_results: false,

@@ -212,6 +212,15 @@ pub(crate) fn count_mapped_memory(unchecked: Option<&str>) {
     }
 }
 
+/// A memory that was counted as checked is not checked as a whole.
+pub(crate) fn retract_mapped_memory(why: &str) {
+    let mut all = lock();
+    if all.mapped.checked > 0 {
+        (all.mapped.seen, all.mapped.checked) = (all.mapped.seen - 1, all.mapped.checked - 1);
+    }
+    all.mapped.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: 1 });
+}
+
 /// Shaders that were counted as checked are not created with their checks.
 pub(crate) fn retract_shaders(count: usize) {
     let mut all = lock();

@@ -361,11 +361,14 @@ impl ThreadLocalState {
 
     /// Validates the record in the buffer, if validation is inline. Returns the findings that must be reported.
     #[inline(always)]
-    fn validate_inline(&self, listeners: Listeners) -> Option<Box<InlineFindings>> {
+    fn validate_inline(&mut self, listeners: Listeners) -> Option<Box<InlineFindings>> {
         if !listeners.has_any(Listeners::INLINE) {
             return None;
         }
-        inline_validation::validate_record(self.thread.number(), self.record.words())
+        let (thread, record) = (self.thread.number(), self.record.words());
+        let findings = inline_validation::validate_record(thread, record);
+        let noticed = self.write_scratch.take_findings();
+        if noticed.is_empty() { findings } else { Some(InlineFindings::merged(findings, noticed, (thread, record))) }
     }
 
     /// # Safety

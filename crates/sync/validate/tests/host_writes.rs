@@ -126,7 +126,7 @@ fn a_write_before_the_wait_is_found() {
 fn a_write_after_the_wait_is_correct() {
     let mut app = WritingApp::new(INPUT);
     app.wait();
-    app.write(&[0..BUFFER_SIZE]);
+    app.write(std::slice::from_ref(&(0..BUFFER_SIZE)));
     app.wait();
     assert_eq!(app.findings(), []);
 }

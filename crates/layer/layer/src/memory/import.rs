@@ -83,6 +83,16 @@ impl MemoryImportRequest {
         found.ok()
     }
 
+    /// Why no memory is imported; none if it is tried for each.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid `vkCreateDevice`.
+    pub(super) unsafe fn obstacle(instance: &InstanceData, params: &CreateDeviceParams) -> Option<&'static str> {
+        // SAFETY: the contract of this function.
+        unsafe { MemoryImportRequest::find(instance, params) }.err()
+    }
+
     /// # Safety
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.

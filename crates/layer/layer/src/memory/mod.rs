@@ -50,7 +50,6 @@ use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 use crate::report::inline_validation::{self, InlineFindings};
 use arena::PageArena;
-use detection_choice::external_wait;
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
@@ -235,8 +234,7 @@ impl HostVisibleMemories {
             MappedCopies::begin(interest, params.p_create_info, (device, table), &facts)
         };
         // SAFETY: by the contract of this function these are the parameters of a valid `vkCreateDevice`.
-        let obstacle = unsafe { params.p_create_info.as_ptr().as_ref().and_then(|it| external_wait(it)) };
-        let no_pages = arena.is_none().then_some("the system does not report written pages");
+        let obstacle = unsafe { MemoryImportRequest::obstacle(instance, params) };
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
@@ -246,7 +244,7 @@ impl HostVisibleMemories {
             tracked: Mutex::default(),
             noticed: Mutex::default(),
             interest,
-            unchecked_reason: no_pages.or(obstacle).unwrap_or("the driver does not import memory of the layer"),
+            unchecked_reason: obstacle.unwrap_or("the driver does not import memory of the layer"),
             wants_results: instance.wants_results,
             images: HostCopyImages::default(),
             inner: Mutex::default(),

@@ -93,22 +93,24 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
         return;
     }
     let mut open: Option<usize> = None;
-    let mut compare = |at: usize, end: usize| match (old[at..end] == new[at..end], open) {
-        (false, None) => open = Some(at),
-        (true, Some(start)) => {
+    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|it| bytes[it]));
+    let mut note = |at: usize, differs: bool| match (differs, open) {
+        (true, None) => open = Some(at),
+        (false, Some(start)) => {
             found.push(trimmed(old, new, start..at));
             open = None;
         }
         _ => {}
     };
-    for at in (0..new.len()).step_by(WORD) {
-        let (middle, end) = ((at + ELEMENT).min(new.len()), (at + WORD).min(new.len()));
-        if old[at..end] == new[at..end] {
-            compare(at, end);
-        } else {
-            compare(at, middle);
-            compare(middle, end);
-        }
+    let whole = new.len() / WORD * WORD;
+    for (index, (own, other)) in old.chunks_exact(WORD).zip(new.chunks_exact(WORD)).enumerate() {
+        let different = word(own) ^ word(other);
+        note(index * WORD, different as u32 != 0);
+        note(index * WORD + ELEMENT, different >> 32 != 0);
+    }
+    for at in (whole..new.len()).step_by(ELEMENT) {
+        let end = (at + ELEMENT).min(new.len());
+        note(at, old[at..end] != new[at..end]);
     }
     found.extend(open.map(|start| trimmed(old, new, start..new.len())));
 }

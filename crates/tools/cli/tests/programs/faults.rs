@@ -216,10 +216,10 @@ const MAPPED_DESCRIPTORS: &str = "fault-mapped-descriptors";
 #[test]
 fn a_descriptor_that_the_host_changes_is_a_possible_hazard() {
     let stage = TestEnvironment::new("mapped-descriptors");
-    for (fault, count) in [("--no-check", 1), ("--fixed", 0)] {
+    for (fault, count) in [(None, 1), (Some("--fixed"), 0)] {
         let options = ["--sync", "--null-driver", "--possible"];
         let mut command = stage.under_layer_with_report(&options, samples());
-        output(command.args([MAPPED_DESCRIPTORS, "--no-check", fault]));
+        output(command.args([MAPPED_DESCRIPTORS, "--no-check"]).args(fault));
         let report = stage.report();
         let findings = report.0["findings"].as_array().expect("a list");
         let hazards: Vec<&Value> = findings.iter().filter(|it| it["code"] == WRITE_RACES[0]).collect();

@@ -270,9 +270,9 @@ impl Coverage {
         let counts = self.parts().into_iter().flat_map(|(word, part)| {
             part.unchecked.iter().map(move |it| format!("{} ({})", count_text(it.count, word), it.reason))
         });
-        let mapped = self.mapped.unchecked.iter().map(|it| {
-            let memories = if it.count == 1 { "memory" } else { "memories" };
-            format!("writes to {} persistently mapped {memories} ({})", it.count, it.reason)
+        let mapped = self.mapped.unchecked.iter().map(|part| {
+            let memories = if part.count == 1 { "memory" } else { "memories" };
+            format!("writes to {} persistently mapped {memories} ({})", part.count, part.reason)
         });
         checks.chain(counts).chain(mapped).collect::<Vec<_>>().join("; ")
     }

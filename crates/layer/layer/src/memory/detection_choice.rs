@@ -140,7 +140,7 @@ pub(super) unsafe fn external_wait(info: &DeviceCreateInfo) -> Option<&'static s
 ///
 /// The info must be that of a valid `vkCreateDevice`.
 pub(super) unsafe fn copy_obstacle(info: &DeviceCreateInfo) -> Option<&'static str> {
-    // SAFETY: the contract of this function.
+    // SAFETY: by the contract of this function the info is that of a valid `vkCreateDevice`.
     if let Some(obstacle) = unsafe { external_wait(info) } {
         return Some(obstacle);
     }

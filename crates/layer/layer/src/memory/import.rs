@@ -89,7 +89,7 @@ impl MemoryImportRequest {
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
     pub(super) unsafe fn obstacle(instance: &InstanceData, params: &CreateDeviceParams) -> Option<&'static str> {
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the parameters are those of a valid `vkCreateDevice`.
         unsafe { MemoryImportRequest::find(instance, params) }.err()
     }
 

@@ -49,7 +49,7 @@ impl HostVisibleMemories {
         params: *const u8,
         sink: &mut MappedWriteSink<'_>,
     ) {
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the parameters are those of the command.
         let is_poll = unsafe { is_poll(command, params) };
         if !is_poll {
             self.notice_writes(&mut WriteTarget::Recorded(sink));
@@ -64,9 +64,9 @@ impl HostVisibleMemories {
 /// The parameters must be those of the command.
 unsafe fn is_poll(command: Command, params: *const u8) -> bool {
     match command {
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the parameters are those of the command.
         Command::WaitForFences => unsafe { (*params.cast::<WaitForFencesParams>()).timeout == 0 },
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function the parameters are those of the command.
         Command::WaitSemaphores => unsafe { (*params.cast::<WaitSemaphoresParams>()).timeout == 0 },
         _ => false,
     }

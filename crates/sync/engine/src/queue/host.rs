@@ -116,8 +116,8 @@ impl EngineDevice {
             return Vec::new();
         };
         let context = self.host_context(resource, Tag::MAX);
-        let is_used = |it: &&Range<u64>| {
-            let ranges = self.addresses.ranges(resource, &Region::Buffer((*it).clone()));
+        let is_used = |part: &&Range<u64>| {
+            let ranges = self.addresses.ranges(resource, &Region::Buffer((*part).clone()));
             !self.conflicts(&ranges, &context, usage).is_empty()
         };
         bytes.iter().filter(is_used).cloned().collect()

@@ -21,6 +21,8 @@ pub struct Coverage {
     pub submits: CheckedCount,
     /// Stages of pipelines, and shader objects. Without `gpu`, none is seen.
     pub shaders: CheckedCount,
+    /// Memories that stay mapped while the device works: host writes to them are checked or not.
+    pub mapped: CheckedCount,
 }
 
 /// Whether a check was on.
@@ -113,6 +115,7 @@ impl Coverage {
         self.accesses.add(&more.accesses);
         self.submits.add(&more.submits);
         self.shaders.add(&more.shaders);
+        self.mapped.add(&more.mapped);
     }
 
     /// Adds the checks of another instance.
@@ -267,7 +270,11 @@ impl Coverage {
         let counts = self.parts().into_iter().flat_map(|(word, part)| {
             part.unchecked.iter().map(move |it| format!("{} ({})", count_text(it.count, word), it.reason))
         });
-        checks.chain(counts).collect::<Vec<_>>().join("; ")
+        let mapped = self.mapped.unchecked.iter().map(|part| {
+            let memories = if part.count == 1 { "memory" } else { "memories" };
+            format!("writes to {} persistently mapped {memories} ({})", part.count, part.reason)
+        });
+        checks.chain(counts).chain(mapped).collect::<Vec<_>>().join("; ")
     }
 
     /// The name and the limit of a check, if it has one. Checks that refine another one are left out if that one is off.
@@ -278,6 +285,7 @@ impl Coverage {
         let name = match check.name.as_str() {
             "sync" => "synchronization",
             "gpu" => "shaders",
+            "sync_host_writes" => "host writes",
             "gpu_vertex_fetch" => "vertex fetch",
             "gpu_index_buffers" => "index buffers",
             name if name.starts_with("gpu_indirect_") => "indirect commands",
@@ -322,6 +330,7 @@ mod tests {
             accesses: CheckedCount::new(1204, []),
             submits: CheckedCount::new(20, []),
             shaders: CheckedCount::default(),
+            mapped: CheckedCount::default(),
         }
     }
 

@@ -161,6 +161,11 @@ settings! {
             Word("disables", "VALIDATION_CHECK_DISABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT", "off"),
         ],
     }
+    sync_host_writes: bool {
+        kind: SettingKind::Flag, default: "on", exists: true,
+        help: "Also find writes of the host to mapped memory that the device may still use; the driver imports memory of the layer for it where it can.",
+        aliases: [],
+    }
     sync_shader_heuristic: bool {
         kind: SettingKind::Flag, default: "off", exists: true,
         help: "Also report hazards as errors that depend on what shaders do at run time; those of array elements still need `possible`.",

@@ -13,10 +13,17 @@
 //!
 //! It has a position of its own in the stream, so that records of other threads can come after it.
 //!
+//! The field of the command is that of the call before which the write was noticed; zero in files of older versions.
+//!
 //! A capture of results also looks for changes after waits. In such a record the field of omissions is
 //! [`FOUND_AFTER_WAIT`]: the device may have written the bytes.
+//!
+//! If it is [`WITHOUT_BYTES`], the record only says where the host had written before a wait for the device. The bytes come
+//! with the next submission: on some devices, what the device is writing now looks the same.
 
-use lavascope_abi::{HandleType, ObjectId, bytes_of_slice};
+use std::ops::Range;
+
+use lavascope_abi::{Command, HandleType, ObjectId, bytes_of_slice};
 
 use crate::encoding::{HEADER_SIZE, RecordHeader, beside};
 use crate::host_bytes;
@@ -26,6 +33,8 @@ const HEAD_WORDS: usize = HEADER_SIZE / 8;
 pub const FOUND_AFTER_WAIT: u8 = 1;
 /// In the field of omissions: the device wrote the bytes, and the host wrote none of them.
 pub const DEVICE_WROTE: u8 = 2;
+/// In the field of omissions: there are runs, and no bytes.
+pub const WITHOUT_BYTES: u8 = 3;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
@@ -34,6 +43,8 @@ const FIRST_RUN: usize = 3;
 pub struct HostWrite<'a> {
     memory: ObjectId,
     found: u8,
+    noticed_by: Option<Command>,
+    call: u64,
     first: u64,
     runs: &'a [u64],
     bytes: &'a [u8],
@@ -61,9 +72,12 @@ impl<'a> HostWrite<'a> {
             (end, sum) = (start + length, sum + length);
             is_next
         });
-        let is_whole = is_sane && sum == size as u64 && first.checked_add(end).is_some();
+        let has_bytes = head.omissions != WITHOUT_BYTES;
+        let is_whole = is_sane && (sum == size as u64 || !has_bytes) && first.checked_add(end).is_some();
+        let noticed_by = Command::from_number(head.command).filter(|_| head.command != 0);
         let is_right = is_whole && padding.iter().all(|it| *it == 0);
-        is_right.then_some(HostWrite { memory, found: head.omissions, first, runs, bytes })
+        let (found, call) = (head.omissions, head.call);
+        is_right.then_some(HostWrite { memory, found, noticed_by, call, first, runs, bytes })
     }
 
     /// The memory that was written.
@@ -86,15 +100,39 @@ impl<'a> HostWrite<'a> {
         head.kind == beside::HOST_WRITE && head.omissions == DEVICE_WROTE
     }
 
+    /// The command of the call before which it was noticed; none in files of older versions.
+    pub fn noticed_by(self) -> Option<Command> {
+        self.noticed_by
+    }
+
+    /// The number of the next call of the thread, if calls have the numbers of messages.
+    pub fn next_call(self) -> u64 {
+        self.call + 1
+    }
+
     /// Number of bytes that were written.
     pub fn size(self) -> usize {
         self.bytes.len()
     }
 
-    /// The written runs: offset in the memory, and bytes.
+    /// Whether it says what was written, and not only where.
+    pub fn has_bytes(self) -> bool {
+        self.found != WITHOUT_BYTES
+    }
+
+    /// Where something was written: ranges in their order.
+    pub fn ranges(self) -> impl ExactSizeIterator<Item = Range<u64>> {
+        self.runs.iter().map(move |run| {
+            let start = self.first + u64::from(*run as u32);
+            start..start + (*run >> 32)
+        })
+    }
+
+    /// The written runs: offset in the memory, and bytes. None without bytes.
     pub fn runs(self) -> impl ExactSizeIterator<Item = (u64, &'a [u8])> {
         let mut bytes = self.bytes;
-        self.runs.iter().map(move |run| {
+        let runs = if self.has_bytes() { self.runs } else { &[] };
+        runs.iter().map(move |run| {
             let (own, rest) = bytes.split_at((*run >> 32) as usize);
             bytes = rest;
             (self.first + u64::from(*run as u32), own)
@@ -119,6 +157,8 @@ impl<'a> HostWrite<'a> {
 pub struct HostWriteBuilder {
     is_after_wait: bool,
     is_device_write: bool,
+    omits_bytes: bool,
+    noticed_by: Option<Command>,
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -126,6 +166,7 @@ pub struct HostWriteBuilder {
 impl HostWriteBuilder {
     /// Begins an entry without runs. Their offsets are relative to `first`.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
+        self.omits_bytes = false;
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
@@ -139,6 +180,17 @@ impl HostWriteBuilder {
     /// From now on, entries have what the device wrote and nothing else, or do not.
     pub fn set_device_write(&mut self, is_device_write: bool) {
         self.is_device_write = is_device_write;
+    }
+
+    /// From now on, entries are noticed before a call of this command.
+    pub fn set_noticed_by(&mut self, command: Command) {
+        self.noticed_by = Some(command);
+    }
+
+    /// Appends a run whose bytes nobody needs. An entry has either these or those of `add_run`.
+    pub fn add_range(&mut self, start: u32, size: u32) {
+        self.omits_bytes = true;
+        self.words.push(u64::from(start) | u64::from(size) << 32);
     }
 
     /// Appends a run, after those before it.
@@ -157,12 +209,13 @@ impl HostWriteBuilder {
         let (body_words, edge_count) = (self.words.len() as u32, order_edges.len() as u32);
         let head = RecordHeader {
             body_words,
-            command: 0,
+            command: self.noticed_by.map_or(0, |it| it as u16),
             kind: beside::HOST_WRITE,
-            omissions: match (self.is_device_write, self.is_after_wait) {
-                (true, _) => DEVICE_WROTE,
-                (false, true) => FOUND_AFTER_WAIT,
-                (false, false) => 0,
+            omissions: match (self.omits_bytes, self.is_device_write, self.is_after_wait) {
+                (true, ..) => WITHOUT_BYTES,
+                (false, true, _) => DEVICE_WROTE,
+                (false, false, true) => FOUND_AFTER_WAIT,
+                (false, false, false) => 0,
             },
             call,
             order_edge_count: edge_count,
@@ -184,6 +237,7 @@ mod tests {
 
     fn record() -> Vec<u64> {
         let mut writing = HostWriteBuilder::default();
+        writing.set_noticed_by(Command::WaitForFences);
         writing.begin(memory(), 0x1_0000_0000);
         writing.add_run(0, b"one");
         writing.add_run(100, b"twelve bytes");
@@ -195,10 +249,26 @@ mod tests {
         let record = record();
         let written = HostWrite::parse(&record).expect("our own");
         assert_eq!((written.memory(), written.size()), (memory(), 15));
+        assert_eq!(written.noticed_by(), Some(Command::WaitForFences));
         let runs: Vec<_> = written.runs().collect();
         assert_eq!(runs, [(0x1_0000_0000, &b"one"[..]), (0x1_0000_0064, b"twelve bytes")]);
         assert_eq!(RecordHeader::from_words(record[0], record[1]).completed_call(), Some(9));
         assert_eq!(HostWrite::words_before_bytes(&record), Some(7));
+    }
+
+    #[test]
+    fn an_entry_may_have_no_bytes() {
+        let mut writing = HostWriteBuilder::default();
+        writing.begin(memory(), 64);
+        writing.add_range(0, 4);
+        writing.add_range(16, 1 << 20);
+        let record = writing.finish(9, &[]).to_vec();
+        let written = HostWrite::parse(&record).expect("our own");
+        assert_eq!(written.ranges().collect::<Vec<_>>(), [64..68, 80..80 + (1 << 20)]);
+        assert!(!written.has_bytes() && written.size() == 0 && written.runs().len() == 0);
+        writing.begin(memory(), 0);
+        writing.add_run(0, b"bytes");
+        assert!(HostWrite::parse(writing.finish(10, &[])).is_some_and(HostWrite::has_bytes));
     }
 
     #[test]
@@ -224,7 +294,8 @@ mod tests {
             let mut bad = good.clone();
             bad[rng.below(good.len())] ^= 1 << rng.below(64);
             if let Some(host_write) = HostWrite::parse(&bad) {
-                assert_eq!(host_write.runs().map(|it| it.1.len()).sum::<usize>(), host_write.size());
+                let size = host_write.runs().map(|it| it.1.len()).sum::<usize>();
+                assert!(size == host_write.size() || !host_write.has_bytes());
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Checks a program, step by step or as a whole.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lavascope_sync_ir::{
     CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Hazard, HostStep, Program, Queue, QueueId, RenderPass,
@@ -204,6 +205,11 @@ impl Engine {
     /// The uses of undefined contents found since the last call.
     pub fn take_faults(&mut self) -> Vec<UndefinedContents> {
         std::mem::take(&mut self.device.contents.faults)
+    }
+
+    /// Which of these bytes of a buffer submitted work may still use, as far as the host knows: it must not write them yet.
+    pub fn bytes_in_use(&self, resource: ResourceId, bytes: &[Range<u64>]) -> Vec<Range<u64>> {
+        self.device.bytes_in_use(resource, bytes)
     }
 
     /// Submissions that wait for semaphores which nothing has signaled: the queue, and the step of the submission.

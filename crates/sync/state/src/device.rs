@@ -42,6 +42,9 @@ pub(crate) struct TrackedCall<'a> {
 
 #[derive(Default)]
 pub(crate) struct TrackedDevice {
+    pub(crate) handle: u64,
+    /// Whether the host may learn without Vulkan that work is complete.
+    pub(crate) has_external_waits: bool,
     pub(crate) ids: IdCounters,
     pub(crate) queues: Queues,
     pub(crate) memories: Slab<TrackedMemory>,

@@ -1,6 +1,7 @@
 //! The listener, which receives resources, commands and steps in the types of `sync-ir`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2, Command as ApiCommand, ObjectId};
 use lavascope_sync_ir::{
@@ -101,6 +102,10 @@ pub trait Listener {
     fn reset(&mut self, _at: DeviceCall, _id: CommandBufferId) {}
 
     fn step(&mut self, _at: DeviceCall, _step: HostStep) {}
+
+    /// The host wrote these bytes of a buffer through a mapping, some time after the last submission and before the call.
+    /// They are in order and do not touch.
+    fn host_write(&mut self, _at: DeviceCall, _resource: ResourceId, _bytes: &[Range<u64>], _certainty: Certainty) {}
 
     /// An object is destroyed, and nothing refers to it any more.
     fn destroyed(&mut self, _at: DeviceCall, _gone: Destroyed) {}

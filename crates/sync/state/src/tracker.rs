@@ -5,6 +5,7 @@
 //! generator fails for a command of the registry without an entry.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 
 use lavascope_abi as vk;
 use lavascope_abi::{HandleType, ObjectId};
@@ -17,6 +18,7 @@ use crate::command_support::{CommandFamily, CommandSupport, TrackPhase, command_
 use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::index_values::HostWriteCoverage;
 use crate::listener::{CallSource, DeviceCall, Listener, TrackerOutput, Untracked, object};
+use crate::resource::memory::HostWritten;
 use crate::shader::interface::{NoReflection, Reflect};
 use crate::slab::{ObjectLifetime, Slab};
 
@@ -108,10 +110,21 @@ impl<L: Listener> Tracker<L> {
         self.devices.iter_mut().for_each(|it| it.host_write_coverage = coverage);
     }
 
-    /// Reports a host write. Bytes that the host never wrote are zero.
-    pub fn apply_host_write(&mut self, written: HostWrite<'_>) {
-        self.devices.iter_mut().for_each(|it| it.apply_host_write(written));
-        self.change_count += 1;
+    /// Reports a host write to mapped memory, noticed by a thread before its next call. Bytes that the host never wrote
+    /// are zero.
+    pub fn apply_host_write(&mut self, thread: u32, written: HostWrite<'_>) {
+        // In files of older versions, only these calls looked for writes of most programs.
+        let command = written.noticed_by().unwrap_or(vk::Command::QueueSubmit);
+        let source = CallSource { command, thread, call: written.next_call() };
+        let is_stored = self.host_write_coverage != HostWriteCoverage::None;
+        let Tracker { listener, devices, change_count, .. } = self;
+        for device in devices.iter_mut() {
+            *change_count += u64::from(is_stored && device.store_host_write(written));
+            let at = DeviceCall { device: object(device.handle), source };
+            for HostWritten { resource, bytes, certainty } in device.host_written(written) {
+                listener.host_write(at, resource, &bytes, certainty);
+            }
+        }
     }
 
     /// The unsupported items so far, with their counts.
@@ -317,6 +330,8 @@ impl<L: Listener> Tracker<L> {
     ) {
         let maintenance9 = info.chained::<vk::PhysicalDeviceMaintenance9FeaturesKHR>();
         let mut device = TrackedDevice {
+            handle,
+            has_external_waits: info.pp_enabled_extension_names().flatten().any(is_external_wait),
             has_maintenance9: maintenance9.is_some_and(|it| it.maintenance9.is_true()),
             host_write_coverage: self.host_write_coverage,
             ..TrackedDevice::default()
@@ -377,6 +392,11 @@ impl<L: Listener> Tracker<L> {
             None
         }
     }
+}
+
+/// Whether an extension lets the host wait for a fence or a semaphore without Vulkan.
+fn is_external_wait(extension: &CStr) -> bool {
+    [c"VK_KHR_external_fence_fd", c"VK_KHR_external_semaphore_fd"].contains(&extension)
 }
 
 /// Passes a call to the family of its command.

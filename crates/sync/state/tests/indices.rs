@@ -71,7 +71,7 @@ fn host_writes(app: &mut App<Collector>, indices: &[u16]) {
     let bytes: Vec<u8> = indices.iter().flat_map(|it| it.to_le_bytes()).collect();
     writing.add_run(0, &bytes);
     let words = writing.finish(1, &[]).to_vec();
-    app.tracker.apply_host_write(HostWrite::parse(&words).expect("our own"));
+    app.tracker.apply_host_write(0, HostWrite::parse(&words).expect("our own"));
 }
 
 fn record(app: &mut App<Collector>) {

@@ -94,7 +94,7 @@ fn host_writes(app: &mut App<Collector>, serial: u64, bytes: &[u8]) {
     writing.begin(SyntheticObjects::id_of(HandleType::DeviceMemory, memory(MEMORY).0), PLACES[serial as usize]);
     writing.add_run(0, bytes);
     let words = writing.finish(1, &[]).to_vec();
-    app.tracker.apply_host_write(HostWrite::parse(&words).expect("our own"));
+    app.tracker.apply_host_write(0, HostWrite::parse(&words).expect("our own"));
 }
 
 fn words(all: &[u32]) -> Vec<u8> {

@@ -1,13 +1,14 @@
 //! The listener of the tracker: passes each notification to the validated device, and reports the findings.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_record::{Call, ObjectNames, Record};
 use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, REPEATABLE_COMMANDS, Untracked};
 use lavascope_sync_ir::{
-    Access, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, RenderPass, RenderPassId, Resource,
-    ResourceId, SemaphoreId,
+    Access, Certainty, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, Region, RenderPass,
+    RenderPassId, Resource, ResourceId, SemaphoreId,
 };
 use rustc_hash::FxHashMap;
 
@@ -19,6 +20,9 @@ use crate::recording::call_sequence::{BegunRecording, CallSequenceCache, DeviceC
 use crate::recording::command_buffer::{CommandCall, LabelsAtEnd};
 use crate::recording::host_polls::{HostPoll, OpenPolls};
 use crate::recording::watched::{WatchedAccesses, WatchedCall, WatchedResource, resources_of_step};
+
+/// The most parts of a buffer of which one record of host writes is reported.
+const WRITTEN_PARTS_MAX: usize = 8;
 
 #[derive(Default)]
 pub(crate) struct ValidatedDevices {
@@ -39,6 +43,8 @@ pub(crate) struct ValidatedDevices {
     pub(crate) stack: u32,
     /// Whether submissions are checked, not only the inside of command buffers.
     pub(crate) checks_submissions: bool,
+    /// Whether host writes to mapped memory are checked.
+    pub(crate) checks_host_writes: bool,
     /// Whether command buffers are checked when they are executed, and not while they are recorded.
     pub(crate) checks_when_executed: bool,
     /// Whether the caches of the engines are off.
@@ -491,6 +497,18 @@ impl Listener for ValidatedDevices {
         device.forgotten_objects.drain(..).for_each(|it| self.object_names.remove(it));
         self.count_unplaced(at);
         self.decide_submissions(at.device);
+    }
+
+    fn host_write(&mut self, at: DeviceCall, resource: ResourceId, bytes: &[Range<u64>], certainty: Certainty) {
+        if !self.checks_submissions || !self.checks_host_writes {
+            return;
+        }
+        let Some(device) = self.devices.get(&at.device) else { return };
+        // What nothing uses is no step: programs write much, and the history is short.
+        for range in device.engine.bytes_in_use(resource, bytes).into_iter().take(WRITTEN_PARTS_MAX) {
+            let region = Region::Buffer(range);
+            self.step(at, HostStep::HostAccess { resource, region, is_write: true, certainty });
+        }
     }
 
     fn destroyed(&mut self, at: DeviceCall, gone: Destroyed) {

@@ -2,6 +2,7 @@
 //! bounded by the number of live objects.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::map_ids::{self, IdMapper, UNKNOWN_ID};
 use lavascope_engine::{Engine, UnplacedReason};
@@ -173,6 +174,11 @@ impl DeviceEngine {
                 }
             }
         }
+    }
+
+    /// See [`Engine::bytes_in_use`].
+    pub(crate) fn bytes_in_use(&self, resource: ResourceId, bytes: &[Range<u64>]) -> Vec<Range<u64>> {
+        self.engine.bytes_in_use(ResourceId(self.ids.resources.get(resource.0)), bytes)
     }
 
     /// Processes a step of the host. Returns the number of the step, and the findings with the ids of the tracker.

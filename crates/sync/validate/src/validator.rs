@@ -157,9 +157,14 @@ impl Validator {
         self.tracker.ignore_host_writes();
     }
 
-    /// Reports a host write to memory.
-    pub fn host_wrote(&mut self, written: HostWrite<'_>) {
-        self.tracker.apply_host_write(written);
+    /// Reports a host write to memory, which a thread noticed before its next call.
+    pub fn host_wrote(&mut self, thread: u32, written: HostWrite<'_>) {
+        self.tracker.apply_host_write(thread, written);
+    }
+
+    /// Also checks whether the device may still use what the host writes.
+    pub fn check_host_writes(&mut self) {
+        self.tracker.listener.checks_host_writes = true;
     }
 
     /// Also checks what queues execute. Otherwise, only the inside of command buffers is checked.

@@ -35,6 +35,7 @@ pub(crate) const ALL: &[&[Sample]] = &[
     synchronization::events::ALL,
     synchronization::queues::ALL,
     synchronization::host::ALL,
+    synchronization::mapped::ALL,
     synchronization::present::ALL,
     synchronization::memory::ALL,
     synchronization::several::ALL,

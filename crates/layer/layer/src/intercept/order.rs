@@ -12,6 +12,8 @@ pub(crate) struct CommandOrdering {
     /// A local barrier before the call.
     pub(crate) has_local_barrier: bool,
     pub(crate) push_barrier: PushBarrier,
+    /// Whether host writes to mapped memory are looked for before the call.
+    pub(crate) looks_for_writes: bool,
     /// An exception in the specification: other threads may use the externally synchronized object meanwhile, so the
     /// call does not order them. It may wait for them.
     pub(crate) is_shared: bool,
@@ -75,7 +77,9 @@ impl CommandOrdering {
         };
         let is_shared =
             matches!(command, C::WaitForPresentKHR | C::WaitForPresent2KHR | C::GetPastPresentationTimingEXT);
+        let waits = matches!(command, C::WaitForFences | C::WaitSemaphores | C::QueueWaitIdle | C::DeviceWaitIdle);
         CommandOrdering {
+            looks_for_writes: before || waits,
             has_local_barrier: before,
             push_barrier: after,
             is_shared,
@@ -245,7 +249,7 @@ mod tests {
 
     /// Without what has nothing to do with order.
     fn order_of(command: Command) -> CommandOrdering {
-        CommandOrdering { has_call_stack: false, ..CommandOrdering::of(command) }
+        CommandOrdering { has_call_stack: false, looks_for_writes: false, ..CommandOrdering::of(command) }
     }
 
     #[test]

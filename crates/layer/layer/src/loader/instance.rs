@@ -125,13 +125,13 @@ unsafe fn next_in_chain(params: &CreateInstanceParams) -> Option<NextLayer> {
     Some(NextLayer { get_instance_proc_addr: get, get_physical_device_proc_addr: next.get_other_proc_addr, create })
 }
 
-/// A capture has all that the host writes; validation needs the indices of draws when they are submitted.
+/// A capture has all that the host writes; validation needs the indices of draws when they are submitted, and checks where
+/// the host writes.
 fn memory_interest(settings: &Settings) -> Option<MemoryInterest> {
     let is_captured = settings.capture.is_some();
     let of_draws = settings.sync && settings.sync_submit_time;
-    is_captured
-        .then_some(MemoryInterest::Everything(settings.capture_memory))
-        .or(of_draws.then_some(MemoryInterest::Indices))
+    let of_validation = if settings.sync_host_writes { MemoryInterest::Places } else { MemoryInterest::Indices };
+    is_captured.then_some(MemoryInterest::Everything(settings.capture_memory)).or(of_draws.then_some(of_validation))
 }
 
 /// # Safety

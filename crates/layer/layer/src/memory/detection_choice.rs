@@ -127,17 +127,28 @@ impl DetectionChoice {
     }
 }
 
+/// How the program may learn that the device has finished without a call that the layer sees; none if it cannot.
+///
+/// # Safety
+///
+/// The info must be that of a valid `vkCreateDevice`.
+pub(super) unsafe fn external_wait(info: &DeviceCreateInfo) -> Option<&'static str> {
+    let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+    // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
+    let has = |name| unsafe { has_name(names, count, name) };
+    (has(c"VK_KHR_external_fence_fd") || has(c"VK_KHR_external_semaphore_fd"))
+        .then_some("the program may wait for the device without Vulkan, by file descriptors")
+}
+
 /// Why no memory of a device can have a copy; none if it can.
 ///
 /// # Safety
 ///
 /// The info must be that of a valid `vkCreateDevice`.
 pub(super) unsafe fn copy_obstacle(info: &DeviceCreateInfo) -> Option<&'static str> {
-    let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
-    // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter: as many texts as the count says.
-    let has = |name| unsafe { has_name(names, count, name) };
-    if has(c"VK_KHR_external_fence_fd") || has(c"VK_KHR_external_semaphore_fd") {
-        return Some("the program may wait for the device without Vulkan, by file descriptors");
+    // SAFETY: by the contract of this function the info is that of a valid `vkCreateDevice`.
+    if let Some(obstacle) = unsafe { external_wait(info) } {
+        return Some(obstacle);
     }
     // SAFETY: VUID-VkDeviceCreateInfo-pNext-pNext: a valid chain.
     if unsafe { is_grouped(info) } {

@@ -18,6 +18,7 @@ use lavascope_settings::CaptureMemory;
 
 use super::MemoryInterest;
 use super::arena::{ArenaBlock, PageArena};
+use super::detection_choice::external_wait;
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::instance::{InstanceData, has_name};
@@ -65,7 +66,11 @@ impl MemoryImportRequest {
     ///
     /// The parameters must be those of a valid `vkCreateDevice`.
     pub(crate) unsafe fn of(instance: &InstanceData, params: &CreateDeviceParams) -> Option<MemoryImportRequest> {
-        let MemoryInterest::Everything(method) = instance.memory_interest? else { return None };
+        let method = match instance.memory_interest? {
+            MemoryInterest::Everything(method) => method,
+            MemoryInterest::Places => CaptureMemory::Auto,
+            MemoryInterest::Indices => return None,
+        };
         if !matches!(method, CaptureMemory::Auto | CaptureMemory::Userfaultfd) {
             return None;
         }
@@ -79,6 +84,16 @@ impl MemoryImportRequest {
             );
         }
         found.ok()
+    }
+
+    /// Why no memory is imported; none if it is tried for each.
+    ///
+    /// # Safety
+    ///
+    /// The parameters must be those of a valid `vkCreateDevice`.
+    pub(super) unsafe fn obstacle(instance: &InstanceData, params: &CreateDeviceParams) -> Option<&'static str> {
+        // SAFETY: by the contract of this function the parameters are those of a valid `vkCreateDevice`.
+        unsafe { MemoryImportRequest::find(instance, params) }.err()
     }
 
     /// # Safety
@@ -95,6 +110,11 @@ impl MemoryImportRequest {
         }
         if instance.api_version < VERSION_MIN || api_version(instance, params.physical_device) < VERSION_MIN {
             return Err("importing host memory needs Vulkan 1.1");
+        }
+        // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter: the info is valid.
+        let obstacle = unsafe { external_wait(info) };
+        if let (Some(MemoryInterest::Places), Some(obstacle)) = (instance.memory_interest, obstacle) {
+            return Err(obstacle);
         }
         let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
         // SAFETY: the list has as many names as it says.

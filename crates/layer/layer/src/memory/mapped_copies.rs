@@ -331,7 +331,7 @@ impl HostVisibleMemories {
         }
         // SAFETY: by the contract of this function these are the parameters of a `vkDestroyBuffer`.
         let buffer = unsafe { (*params.cast::<DestroyBufferParams>()).buffer };
-        if self.interest == MemoryInterest::Indices {
+        if self.interest.is_of_validation() {
             lock(&self.inner).index_buffers.remove(&buffer.0);
         }
         self.forget_resource(BoundResource::Buffer(buffer.0));

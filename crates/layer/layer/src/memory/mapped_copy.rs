@@ -25,7 +25,7 @@ use super::device_progress::{Completion, ProgressPoint};
 use super::device_writes::{WritableBytes, merged};
 use super::shadow::{SEGMENT_BYTES, Shadow};
 use super::write_detection::WriteDetection;
-use super::{HostVisibleMemories, MappedWriteSink, MappingState, WatchedMemory, WriteScratch, lock};
+use super::{HostVisibleMemories, MappedWriteSink, MappingState, RecordedContents, WatchedMemory, WriteScratch, lock};
 use crate::loader::pnext_chain::chain_types;
 use crate::process::process_state::PROCESS_STATE;
 
@@ -93,6 +93,19 @@ impl PendingBytes {
     fn take(&mut self) -> Vec<Range<u64>> {
         merged(std::mem::take(&mut self.0))
     }
+}
+
+/// Whether what was noticed before is visited as well.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TakesNoticed {
+    Yes,
+    No,
+}
+
+/// Bytes of a memory that were written when the host waited, and that are not recorded yet.
+pub(super) struct NoticedBytes {
+    pub(super) memory: Arc<WatchedMemory>,
+    pub(super) bytes: Range<u64>,
 }
 
 /// Who hears of host writes.
@@ -242,6 +255,36 @@ impl WatchedMemory {
         }
     }
 
+    /// Records which of these bytes the host has written. False if nobody needs to look at them again.
+    fn notice_written(&self, bytes: Range<u64>, target: &mut WriteTarget<'_, '_>) -> bool {
+        let state = lock(&self.state);
+        let WriteTarget::Recorded(sink) = target else { return true };
+        let (first, part, known) = match (&state.copies.copy, &state.mapped) {
+            (Some(copy), _) if PROCESS_STATE.is_capturing() => {
+                (copy.block.start, bytes.start..bytes.end.min(self.size), &copy.clean)
+            }
+            (None, Some(mapped)) if self.is_coherent && self.is_tracked(&state) => {
+                let part = bytes.start.max(mapped.bytes.start)..bytes.end.min(mapped.bytes.end);
+                (mapped.host - mapped.bytes.start, part, &state.shadow)
+            }
+            _ => return true,
+        };
+        let mut is_changed = false;
+        for segment in segments(part) {
+            let WriteScratch { current, changed, .. } = &mut *sink.scratch;
+            // SAFETY: mapped, or memory of ours, until a thread takes the lock to change that. The application may write
+            // meanwhile, and the bytes are then the old or the new.
+            unsafe { read_into(first, &segment, current) };
+            changed.clear();
+            known.compare(segment.start, current, changed);
+            if !changed.is_empty() {
+                is_changed = true;
+                sink.record_changes(self.id, segment.start, RecordedContents::Places);
+            }
+        }
+        is_changed
+    }
+
     /// Copies what the host has written among these bytes, and records it.
     pub(super) fn upload(&self, state: &mut MappingState, part: Range<u64>, target: &mut WriteTarget<'_, '_>) {
         let MappingState { copies, shadow, .. } = state;
@@ -273,7 +316,7 @@ impl WatchedMemory {
                 changed.iter().for_each(|it| shadow.set(segment.start + it.start as u64, &current[it.clone()]));
             }
             if !changed.is_empty() && PROCESS_STATE.is_capturing() {
-                sink.record_changes(self.id, segment.start);
+                sink.record_changes(self.id, segment.start, RecordedContents::Bytes);
             }
         }
     }
@@ -341,7 +384,7 @@ impl WatchedMemory {
                 shadow.set(segment.start, current);
             }
             if PROCESS_STATE.is_capturing() {
-                sink.record_changes(self.id, segment.start);
+                sink.record_changes(self.id, segment.start, RecordedContents::Bytes);
             }
         }
     }
@@ -362,7 +405,7 @@ impl WatchedMemory {
                 current.clear();
                 current.extend_from_slice(bytes);
                 sink.scratch.writing.set_device_write(true);
-                sink.record_changes(id, first);
+                sink.record_changes(id, first, RecordedContents::Bytes);
                 sink.scratch.writing.set_device_write(false);
             }
         }
@@ -420,6 +463,27 @@ unsafe fn read_into(base: u64, bytes: &Range<u64>, to: &mut Vec<u8>) {
 impl HostVisibleMemories {
     /// Copies and records what the host has written into memories whose pages are watched.
     pub(super) fn collect_writes(&self, target: &mut WriteTarget<'_, '_>) {
+        self.visit_written(target, |memory, bytes, target| memory.add_written(bytes, target), TakesNoticed::Yes);
+    }
+
+    /// Records where the host has written; what it wrote is recorded with the next submission. The device may be writing
+    /// now, and on some devices both look the same.
+    pub(super) fn notice_writes(&self, target: &mut WriteTarget<'_, '_>) {
+        let notice = |memory: &Arc<WatchedMemory>, bytes: Range<u64>, target: &mut WriteTarget<'_, '_>| {
+            if memory.notice_written(bytes.clone(), target) {
+                lock(&self.noticed).push(NoticedBytes { memory: Arc::clone(memory), bytes });
+            }
+        };
+        self.visit_written(target, notice, TakesNoticed::No);
+    }
+
+    /// Calls `visit` with the written bytes of each memory whose pages are watched.
+    fn visit_written(
+        &self,
+        target: &mut WriteTarget<'_, '_>,
+        visit: impl Fn(&Arc<WatchedMemory>, Range<u64>, &mut WriteTarget<'_, '_>),
+        takes_noticed: TakesNoticed,
+    ) {
         let Some(arena) = &self.arena else { return };
         if let WriteTarget::Recorded(sink) = target {
             self.record_late_writes(sink);
@@ -430,6 +494,11 @@ impl HostVisibleMemories {
         let tracked = lock(&self.tracked);
         if tracked.is_empty() {
             return;
+        }
+        if takes_noticed == TakesNoticed::Yes {
+            // The system does not report them again.
+            let noticed = std::mem::take(&mut *lock(&self.noticed));
+            noticed.into_iter().for_each(|it| visit(&it.memory, it.bytes, target));
         }
         let mut written = std::mem::take(&mut target.scratch().written);
         if !arena.written(&mut written) || is_lost {
@@ -442,7 +511,7 @@ impl HostVisibleMemories {
             for (start, memory) in before.into_iter().chain(tracked.range(run.start + 1..run.end)) {
                 let bytes = run.start.saturating_sub(*start)..run.end.saturating_sub(*start).min(memory.size);
                 if bytes.start < bytes.end {
-                    memory.add_written(bytes, target);
+                    visit(memory, bytes, target);
                 }
             }
         }

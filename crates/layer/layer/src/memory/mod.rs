@@ -10,8 +10,10 @@
 //! Device writes to mapped memory differ from the copy as well. If the two cannot be distinguished, they are stored as
 //! host writes. Storing too much does no harm to a replay in the same order; storing too little does.
 //!
-//! Validation without a capture looks only at small memories with index buffers, or with parameters of indirect commands
-//! ([`MemoryInterest::Indices`]), each from its first mapping on or never.
+//! Validation without a capture looks at memories whose written pages the system reports, also before the host waits for
+//! the device: what is found then was written while all earlier submissions were pending. It needs the bytes only of small
+//! memories with index buffers, or with parameters of indirect commands ([`index_memory`]), and compares those if the
+//! system does not report their pages, each from its first mapping on or never.
 //!
 //! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
 
@@ -22,8 +24,10 @@ mod device_progress;
 mod device_writes;
 mod host_image_copy;
 mod import;
+mod index_memory;
 mod mapped_copies;
 mod mapped_copy;
+mod mapped_counts;
 mod shadow;
 mod write_detection;
 
@@ -38,18 +42,21 @@ use lavascope_settings::CaptureMemory;
 use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
+use crate::backtrace::StackCapture;
+use crate::intercept::order::CommandOrdering;
 use crate::loader::instance::InstanceData;
 use crate::loader::pnext_chain::find_in_chain;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
-use crate::report::inline_validation;
+use crate::report::inline_validation::{self, InlineFindings};
 use arena::PageArena;
 use detection_choice::{copy_obstacle, is_processor};
 use host_image_copy::HostCopyImages;
 use import::MemoryImport;
 pub(crate) use import::MemoryImportRequest;
+use index_memory::IndexState;
 use mapped_copies::{DeviceMemoryFacts, MappedCopies};
-use mapped_copy::{CopyState, WriteTarget};
+use mapped_copy::{CopyState, NoticedBytes, WriteTarget};
 use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
 
@@ -61,13 +68,20 @@ pub(crate) enum MemoryInterest {
     /// Host writes to small memories with indices, or with parameters of indirect commands: they decide which vertices
     /// a draw reads.
     Indices,
+    /// The same, and where the host writes to memories whose written pages the system reports.
+    Places,
 }
 
 impl MemoryInterest {
     /// Whether written pages of memory of ours are asked for.
     fn wants_arena(self) -> bool {
         use CaptureMemory as C;
-        matches!(self, MemoryInterest::Everything(C::Auto | C::Userfaultfd | C::Copy))
+        matches!(self, MemoryInterest::Everything(C::Auto | C::Userfaultfd | C::Copy) | MemoryInterest::Places)
+    }
+
+    /// Whether host writes are recorded for a validation alone.
+    fn is_of_validation(self) -> bool {
+        matches!(self, MemoryInterest::Indices | MemoryInterest::Places)
     }
 
     /// Whether host writes are told apart from those of a driver that runs on the processor.
@@ -90,7 +104,11 @@ pub(crate) struct HostVisibleMemories {
     /// Memories in the arena, by the address of the first byte. Held while the system is asked and its answer is worked
     /// on; taken before the state of a memory.
     tracked: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
+    /// Taken after `tracked`, or without it.
+    noticed: Mutex<Vec<NoticedBytes>>,
     interest: MemoryInterest,
+    /// Why host writes to a memory of the driver's own are not checked.
+    unchecked_reason: &'static str,
     wants_results: bool,
     images: HostCopyImages,
     inner: Mutex<WatchedMemories>,
@@ -105,6 +123,8 @@ struct WatchedMemories {
     index_bytes: u64,
     /// The memories that the host can write to now, in the order of their ids.
     mapped: Vec<Arc<WatchedMemory>>,
+    /// Memories that are mapped, and not yet counted as such.
+    uncounted: Vec<Arc<WatchedMemory>>,
 }
 
 struct WatchedMemory {
@@ -125,6 +145,8 @@ struct MappingState {
     is_imported: bool,
     /// Whether the application flushes its writes.
     is_flushed: bool,
+    /// Whether it was counted as memory that stays mapped.
+    is_counted: bool,
     index_state: IndexState,
     detection: WriteDetection,
     shadow: Shadow,
@@ -133,28 +155,16 @@ struct MappingState {
     unflushed: Vec<Range<u64>>,
 }
 
-/// Whether a memory has indices: then all host writes to it must be recorded.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum IndexState {
-    #[default]
-    None,
-    Tracked,
-    /// It was written before it had any, or there is too much of it.
-    Untracked,
-}
+/// Validation alone makes copies of so many bytes.
+const COPIES_MAX: u64 = 1 << 30;
 
-impl IndexState {
-    /// Writes before this point are not found any more.
-    fn on_unmap(&mut self) {
-        if *self == IndexState::None {
-            *self = IndexState::Untracked;
-        }
-    }
+/// What records of host writes to a memory have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RecordedContents {
+    Bytes,
+    /// Which bytes were written, and not what they are.
+    Places,
 }
-
-/// The largest memory that is checked for indices before each submission, and the largest sum of them.
-const INDEX_MEMORY_MAX: u64 = 128 << 10;
-const INDEX_BYTES_MAX: u64 = 256 << 10;
 
 /// Bytes of a memory that the host can reach.
 #[derive(Clone)]
@@ -168,6 +178,9 @@ struct HostMapping {
 pub(crate) struct MappedWriteSink<'a> {
     pub(crate) listeners: Listeners,
     pub(crate) thread: &'a mut StreamThread,
+    pub(crate) stacks: &'a mut StackCapture,
+    /// Of the call that is about to be recorded.
+    pub(crate) command: Command,
     pub(crate) scratch: &'a mut WriteScratch,
 }
 
@@ -183,6 +196,16 @@ pub(crate) struct WriteScratch {
     exact: Vec<Range<usize>>,
     writing: HostWriteBuilder,
     words: Vec<u64>,
+    /// What inline validation found in host writes.
+    findings: Vec<InlineFindings>,
+}
+
+impl WriteScratch {
+    /// The findings in host writes since the last call.
+    #[inline(always)]
+    pub(crate) fn take_findings(&mut self) -> Vec<InlineFindings> {
+        if self.findings.is_empty() { Vec::new() } else { std::mem::take(&mut self.findings) }
+    }
 }
 
 impl HostVisibleMemories {
@@ -225,6 +248,8 @@ impl HostVisibleMemories {
             };
             MappedCopies::begin(interest, (device, table), &facts)
         };
+        // SAFETY: by the contract of this function these are the parameters of a valid `vkCreateDevice`.
+        let obstacle = unsafe { MemoryImportRequest::obstacle(instance, params) };
         Some(HostVisibleMemories {
             visible: types_with(&properties, MemoryPropertyFlags::HOST_VISIBLE),
             coherent: types_with(&properties, MemoryPropertyFlags::HOST_COHERENT),
@@ -232,7 +257,9 @@ impl HostVisibleMemories {
             copies,
             arena,
             tracked: Mutex::default(),
+            noticed: Mutex::default(),
             interest,
+            unchecked_reason: obstacle.unwrap_or("the driver does not import memory of the layer"),
             wants_results: instance.wants_results,
             images: HostCopyImages::default(),
             inner: Mutex::default(),
@@ -246,12 +273,19 @@ impl HostVisibleMemories {
     /// The parameters must be those of the command.
     pub(crate) unsafe fn before_call(&self, command: Command, params: *const u8, sink: &mut MappedWriteSink<'_>) {
         use Command as C;
+        sink.command = command;
         match command {
             // The latter two allow earlier submissions to continue.
             C::QueueSubmit | C::QueueSubmit2 | C::SignalSemaphore | C::SetEvent => {
+                self.count_mapped();
                 let mapped = lock(&self.inner).mapped.clone();
                 mapped.iter().for_each(|it| it.record_all_writes(sink));
                 self.collect_before_call(sink);
+            }
+            // What the host wrote until now, it wrote without waiting.
+            C::WaitForFences | C::WaitSemaphores | C::QueueWaitIdle | C::DeviceWaitIdle => {
+                // SAFETY: the contract of this function: the parameters are those of the command.
+                unsafe { self.notice_before_wait(command, params, sink) };
             }
             C::FlushMappedMemoryRanges => {
                 // SAFETY: the contract of this function: the parameters are those of a `vkFlushMappedMemoryRanges`.
@@ -333,14 +367,14 @@ impl HostVisibleMemories {
                 unsafe { self.add_memory(&*params.cast(), id_of) };
             }
             // Only to find out what the device may write to.
-            command if has_succeeded && self.interest != MemoryInterest::Indices && binds_memory(command) => {
+            command if has_succeeded && !self.interest.is_of_validation() && binds_memory(command) => {
                 // SAFETY: the contract of this function: one of these commands, which succeeded.
                 unsafe { self.track_resources(command, params) };
             }
             // SAFETY: the contract of this function: a `vkCreateImage` that succeeded, and so wrote the image.
             Command::CreateImage if has_succeeded => unsafe { self.images.add(&*params.cast()) },
             Command::CreateBuffer | Command::BindBufferMemory | Command::BindBufferMemory2
-                if has_succeeded && self.interest == MemoryInterest::Indices =>
+                if has_succeeded && self.interest.is_of_validation() =>
             {
                 // SAFETY: the contract of this function: one of these three commands, which succeeded.
                 unsafe { self.track_index_buffers(command, params) };
@@ -417,72 +451,8 @@ impl HostVisibleMemories {
         self.track_device_pages(memory, &watched_memory);
         let mut inner = lock(&self.inner);
         inner.all.insert(memory.0, watched_memory.clone());
-        if imported.is_some() && interest != MemoryInterest::Indices {
+        if imported.is_some() && !interest.is_of_validation() {
             inner.add_mapped(watched_memory);
-        }
-    }
-
-    /// A buffer was made, or got its memory.
-    ///
-    /// # Safety
-    ///
-    /// The parameters must be those of the command, which succeeded.
-    unsafe fn track_index_buffers(&self, command: Command, params: *const u8) {
-        match command {
-            Command::CreateBuffer => {
-                // SAFETY: the caller's word; a call that succeeded wrote the buffer.
-                let (info, buffer) = unsafe {
-                    let params = &*params.cast::<CreateBufferParams>();
-                    (&*params.p_create_info.as_ptr(), params.p_buffer.as_ptr().read())
-                };
-                let ty = StructureType::BUFFER_USAGE_FLAGS_2_CREATE_INFO;
-                // SAFETY: as above; the structure of this type.
-                let more =
-                    unsafe { find_in_chain::<BufferUsageFlags2CreateInfo>(info.p_next, ty).map(|it| &*it.as_ptr()) };
-                let usage = more.map_or(u64::from(info.usage.0), |it| it.usage.0);
-                if usage & u64::from(BufferUsageFlags::INDEX_BUFFER.0 | BufferUsageFlags::INDIRECT_BUFFER.0) != 0 {
-                    lock(&self.inner).index_buffers.insert(buffer.0);
-                }
-            }
-            Command::BindBufferMemory => {
-                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory`.
-                let params = unsafe { &*params.cast::<BindBufferMemoryParams>() };
-                self.bind_index_buffer(params.buffer, params.memory);
-            }
-            _ => {
-                // SAFETY: the contract of this function: the parameters are those of a `vkBindBufferMemory2`.
-                let params = unsafe { &*params.cast::<BindBufferMemory2Params>() };
-                for at in 0..params.bind_info_count as usize {
-                    // SAFETY: VUID-vkBindBufferMemory2-pBindInfos-parameter: as many as the count says.
-                    let info = unsafe { &*params.p_bind_infos.as_ptr().add(at) };
-                    self.bind_index_buffer(info.buffer, info.memory);
-                }
-            }
-        }
-    }
-
-    /// A buffer lies in a memory.
-    fn bind_index_buffer(&self, buffer: Buffer, memory: DeviceMemory) {
-        let mut inner = lock(&self.inner);
-        if !inner.index_buffers.contains(&buffer.0) {
-            return;
-        }
-        let Some(other) = inner.all.get(&memory.0).cloned() else { return };
-        let mut state = lock(&other.state);
-        if state.index_state != IndexState::None {
-            return;
-        }
-        let has_room = other.size <= INDEX_MEMORY_MAX && inner.index_bytes + other.size <= INDEX_BYTES_MAX;
-        if !has_room || state.is_imported {
-            state.index_state = IndexState::Untracked;
-            return;
-        }
-        state.index_state = IndexState::Tracked;
-        inner.index_bytes += other.size;
-        let is_mapped = state.mapped.is_some();
-        drop(state);
-        if is_mapped {
-            inner.add_mapped(other);
         }
     }
 
@@ -502,8 +472,12 @@ impl HostVisibleMemories {
         state.detection = self.detection_for(memory, &mapped);
         let in_arena = matches!(state.detection, WriteDetection::PageTracking).then(|| host - offset);
         state.mapped = Some(mapped);
-        let is_checked = other.is_tracked(state.index_state) && !has_copy;
+        let is_checked = other.is_tracked(&state) && !has_copy;
+        let is_new = self.interest == MemoryInterest::Places && !std::mem::replace(&mut state.is_counted, true);
         drop(state);
+        if is_new {
+            lock(&self.inner).uncounted.push(Arc::clone(&other));
+        }
         match in_arena {
             _ if !is_checked => {}
             Some(start) => _ = lock(&self.tracked).insert(start, other),
@@ -531,7 +505,7 @@ impl HostVisibleMemories {
         state.mapped = state.mapped_before_unmap.take().or(state.mapped.take());
         // Which pages were written is not known any more.
         state.detection = WriteDetection::CompareAll;
-        let is_checked = other.is_tracked(state.index_state) && state.copies.copy.is_none();
+        let is_checked = other.is_tracked(&state) && state.copies.copy.is_none();
         drop(state);
         if is_checked {
             lock(&self.inner).add_mapped(other);
@@ -559,7 +533,9 @@ impl HostVisibleMemories {
                 tracked.remove(&start);
             }
             drop(tracked);
-            lock(&self.inner).mapped.retain(|other| other.id != watched_memory.id);
+            let mut inner = lock(&self.inner);
+            inner.mapped.retain(|other| other.id != watched_memory.id);
+            self.uncount(&mut inner, &watched_memory);
         }
     }
 
@@ -567,7 +543,9 @@ impl HostVisibleMemories {
         let mut inner = lock(&self.inner);
         let Some(watched_memory) = inner.all.remove(&memory.0) else { return };
         inner.mapped.retain(|other| other.id != watched_memory.id);
+        inner.uncounted.retain(|other| other.id != watched_memory.id);
         drop(inner);
+        lock(&self.noticed).retain(|other| other.memory.id != watched_memory.id);
         self.forget_copy(&watched_memory);
         self.forget_device_pages(&watched_memory);
         // Waits for the thread that checks it.
@@ -583,6 +561,7 @@ impl HostVisibleMemories {
     fn remove_all(&self) {
         let WatchedMemories { all, .. } = std::mem::take(&mut *lock(&self.inner));
         lock(&self.tracked).clear();
+        lock(&self.noticed).clear();
         all.values().for_each(|it| lock(&it.state).stop_tracking());
     }
 }
@@ -657,11 +636,11 @@ impl WatchedMemory {
         if !self.is_coherent && state.is_flushed {
             return state.unflushed.push(bytes);
         }
-        let is_tracked = self.is_tracked(state.index_state);
+        let (is_tracked, needs) = (self.is_tracked(&state), self.needed_contents(&state));
         let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
         if let (WriteTarget::Recorded(sink), true) = (target, is_tracked) {
             let part = bytes.start.max(mapped.bytes.start)..bytes.end.min(mapped.bytes.end);
-            self.record_differences(mapped, shadow, part, sink);
+            self.record_differences((mapped, shadow), part, needs, sink);
         }
     }
 
@@ -673,10 +652,20 @@ impl WatchedMemory {
     }
 
     /// Whether host writes to it are recorded.
-    fn is_tracked(&self, indices: IndexState) -> bool {
+    fn is_tracked(&self, state: &MappingState) -> bool {
+        let has_indices = state.index_state == IndexState::Tracked;
         match self.interest {
             MemoryInterest::Everything(_) => PROCESS_STATE.is_capturing(),
-            MemoryInterest::Indices => indices == IndexState::Tracked,
+            MemoryInterest::Indices => has_indices,
+            MemoryInterest::Places => has_indices || matches!(state.detection, WriteDetection::PageTracking),
+        }
+    }
+
+    /// Whether the records of host writes need the bytes.
+    fn needed_contents(&self, state: &MappingState) -> RecordedContents {
+        match self.interest {
+            MemoryInterest::Places if state.index_state != IndexState::Tracked => RecordedContents::Places,
+            _ => RecordedContents::Bytes,
         }
     }
 
@@ -688,7 +677,7 @@ impl WatchedMemory {
         }
         let MappingState { mapped: Some(mapped), shadow, .. } = &mut *state else { return };
         if PROCESS_STATE.is_capturing() {
-            self.record_differences(mapped, shadow, mapped.bytes.clone(), sink);
+            self.record_differences((mapped, shadow), mapped.bytes.clone(), RecordedContents::Bytes, sink);
         }
     }
 
@@ -696,9 +685,10 @@ impl WatchedMemory {
     fn record_writes(&self, wanted: Range<u64>, sink: &mut MappedWriteSink<'_>) {
         // Held until the records are made: who finds nothing more makes its barrier after them.
         let mut state = lock(&self.state);
-        if !self.is_tracked(state.index_state) {
+        if !self.is_tracked(&state) {
             return;
         }
+        let needs = self.needed_contents(&state);
         let MappingState { mapped: Some(mapped), detection: watch, shadow, copies, unflushed, .. } = &mut *state else {
             return;
         };
@@ -714,21 +704,26 @@ impl WatchedMemory {
         parts.iter_mut().for_each(|it| *it = it.start.max(mapped.bytes.start)..it.end.min(mapped.bytes.end));
         watch.add_written(mapped, wanted, &mut parts);
         for part in parts.drain(..) {
-            self.record_differences(mapped, shadow, part, sink);
+            self.record_differences((mapped, shadow), part, needs, sink);
         }
         sink.scratch.dirty = parts;
     }
 
     fn record_differences(
         &self,
-        mapped: &HostMapping,
-        shadow: &mut Shadow,
+        (mapped, shadow): (&HostMapping, &mut Shadow),
         part: Range<u64>,
+        needs: RecordedContents,
         sink: &mut MappedWriteSink<'_>,
     ) {
         let mut at = part.start;
         while at < part.end {
             let next = (at / SEGMENT_BYTES as u64 + 1).saturating_mul(SEGMENT_BYTES as u64).min(part.end);
+            if self.interest == MemoryInterest::Places && !shadow.has_room(at, COPIES_MAX) {
+                mapped_counts::note_cut(shadow);
+                at = next;
+                continue;
+            }
             let live = &mut sink.scratch.current;
             live.resize((next - at) as usize, 0);
             let from = std::ptr::with_exposed_provenance::<u8>(mapped.address(at) as usize);
@@ -738,7 +733,7 @@ impl WatchedMemory {
             sink.scratch.changed.clear();
             shadow.update(at, live, &mut sink.scratch.changed);
             if !sink.scratch.changed.is_empty() {
-                sink.record_changes(self.id, at);
+                sink.record_changes(self.id, at, needs);
             }
             at = next;
         }
@@ -752,11 +747,15 @@ impl MappedWriteSink<'_> {
     }
 
     /// Makes a record of what has changed behind a byte of a memory.
-    fn record_changes(&mut self, memory: ObjectId, first: u64) {
-        let WriteScratch { current: live, changed, writing, .. } = &mut *self.scratch;
+    fn record_changes(&mut self, memory: ObjectId, first: u64, needs: RecordedContents) {
+        let WriteScratch { current: live, changed, writing, findings, .. } = &mut *self.scratch;
+        writing.set_noticed_by(self.command);
         writing.begin(memory, first);
         for range in changed.iter() {
-            writing.add_run(range.start as u32, &live[range.clone()]);
+            match needs {
+                RecordedContents::Bytes => writing.add_run(range.start as u32, &live[range.clone()]),
+                RecordedContents::Places => writing.add_range(range.start as u32, range.len() as u32),
+            }
         }
         // After the look: what another thread learned and then wrote about comes before.
         let is_read = self.listeners.has_any(Listeners::READS);
@@ -764,9 +763,12 @@ impl MappedWriteSink<'_> {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
         let call = self.thread.begin_beside();
+        if self.listeners.has_any(Listeners::STACKS) && CommandOrdering::has_call_stack(self.command) {
+            self.stacks.capture(self.thread.number(), call, self.command);
+        }
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners.has_any(Listeners::INLINE) {
-            inline_validation::validate_record(self.thread.number(), record);
+            findings.extend(inline_validation::validate_record(self.thread.number(), record).map(|it| *it));
         }
         if is_read {
             self.thread.append(record);

@@ -2,21 +2,52 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Bytes that are compared together; a record holds no more. Several records fit into a chunk of a stream.
 pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 
-/// Where one word is equal, a run of bytes ends: a run costs as much as a word.
+/// Bytes that are compared at once.
 const WORD: usize = 8;
+/// Where so many bytes are equal, a run of bytes ends: the device may use just these.
+const ELEMENT: usize = 4;
+
+/// Bytes that all copies have. Relaxed: a little more or less does no harm.
+static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// A copy of the bytes that are not zero, by number of the segment.
 #[derive(Default)]
-pub(super) struct Shadow(HashMap<u64, Box<[u8]>>);
+pub(super) struct Shadow {
+    segments: HashMap<u64, Box<[u8]>>,
+    /// Whether bytes were skipped because there are too many copies.
+    pub(super) is_cut: bool,
+}
+
+impl Drop for Shadow {
+    fn drop(&mut self) {
+        COPIED_BYTES.fetch_sub((self.segments.len() * SEGMENT_BYTES) as u64, Ordering::Relaxed);
+    }
+}
 
 impl Shadow {
+    /// Whether the bytes at an offset have a copy, or may get one while all copies have at most so many bytes.
+    pub(super) fn has_room(&self, offset: u64, bytes_max: u64) -> bool {
+        let is_known = || self.segments.contains_key(&(offset / SEGMENT_BYTES as u64));
+        COPIED_BYTES.load(Ordering::Relaxed) < bytes_max || is_known()
+    }
+
     /// Compares bytes of one segment, from an offset on. Returns the ranges of new bytes, relative to that offset.
     pub(super) fn update(&mut self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
         self.update_exactly(offset, live, changed, None);
+    }
+
+    /// Compares likewise, and keeps the copy as it is.
+    pub(super) fn compare(&self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
+        let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
+        match self.segments.get(&segment) {
+            Some(old) => differences(&old[inside..inside + live.len()], live, changed),
+            None => differences(&[0; SEGMENT_BYTES][..live.len()], live, changed),
+        }
     }
 
     /// The same. Also returns the ranges without any byte that is equal.
@@ -29,7 +60,7 @@ impl Shadow {
     ) {
         let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
         debug_assert!(inside + live.len() <= SEGMENT_BYTES);
-        match self.0.get_mut(&segment) {
+        match self.segments.get_mut(&segment) {
             Some(old) => {
                 let old = &mut old[inside..inside + live.len()];
                 differences(old, live, changed);
@@ -47,7 +78,8 @@ impl Shadow {
                 if !changed.is_empty() {
                     let mut new = vec![0; SEGMENT_BYTES].into_boxed_slice();
                     new[inside..inside + live.len()].copy_from_slice(live);
-                    self.0.insert(segment, new);
+                    self.segments.insert(segment, new);
+                    COPIED_BYTES.fetch_add(SEGMENT_BYTES as u64, Ordering::Relaxed);
                 }
             }
         }
@@ -57,7 +89,8 @@ impl Shadow {
 impl Shadow {
     /// The segments that are not zeros, in their order: the offset of each, and its bytes.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let mut all: Vec<(u64, &[u8])> = self.0.iter().map(|it| (it.0 * SEGMENT_BYTES as u64, &it.1[..])).collect();
+        let all = self.segments.iter().map(|it| (it.0 * SEGMENT_BYTES as u64, &it.1[..]));
+        let mut all: Vec<(u64, &[u8])> = all.collect();
         all.sort_unstable_by_key(|it| it.0);
         all.into_iter()
     }
@@ -65,7 +98,10 @@ impl Shadow {
     /// Sets bytes of one segment.
     pub(super) fn set(&mut self, offset: u64, bytes: &[u8]) {
         let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
-        let own = self.0.entry(segment).or_insert_with(|| vec![0; SEGMENT_BYTES].into_boxed_slice());
+        let own = self.segments.entry(segment).or_insert_with(|| {
+            COPIED_BYTES.fetch_add(SEGMENT_BYTES as u64, Ordering::Relaxed);
+            vec![0; SEGMENT_BYTES].into_boxed_slice()
+        });
         own[inside..inside + bytes.len()].copy_from_slice(bytes);
     }
 }
@@ -77,16 +113,24 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
         return;
     }
     let mut open: Option<usize> = None;
-    for at in (0..new.len()).step_by(WORD) {
-        let end = (at + WORD).min(new.len());
-        match (old[at..end] == new[at..end], open) {
-            (false, None) => open = Some(at),
-            (true, Some(start)) => {
-                found.push(trimmed(old, new, start..at));
-                open = None;
-            }
-            _ => {}
+    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|it| bytes[it]));
+    let mut note = |at: usize, differs: bool| match (differs, open) {
+        (true, None) => open = Some(at),
+        (false, Some(start)) => {
+            found.push(trimmed(old, new, start..at));
+            open = None;
         }
+        _ => {}
+    };
+    let whole = new.len() / WORD * WORD;
+    for (index, (own, other)) in old.chunks_exact(WORD).zip(new.chunks_exact(WORD)).enumerate() {
+        let different = word(own) ^ word(other);
+        note(index * WORD, different as u32 != 0);
+        note(index * WORD + ELEMENT, different >> 32 != 0);
+    }
+    for at in (whole..new.len()).step_by(ELEMENT) {
+        let end = (at + ELEMENT).min(new.len());
+        note(at, old[at..end] != new[at..end]);
     }
     found.extend(open.map(|start| trimmed(old, new, start..new.len())));
 }

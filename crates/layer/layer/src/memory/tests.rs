@@ -1,5 +1,6 @@
 //! Which memories are checked because of indices.
 
+use super::index_memory::INDEX_MEMORY_MAX;
 use super::*;
 
 const INDICES: Buffer = Buffer(7);
@@ -13,7 +14,9 @@ fn memories() -> HostVisibleMemories {
         copies: None,
         arena: None,
         tracked: Mutex::default(),
+        noticed: Mutex::default(),
         interest: MemoryInterest::Indices,
+        unchecked_reason: "a test",
         wants_results: false,
         images: HostCopyImages::default(),
         inner: Mutex::new(inner),

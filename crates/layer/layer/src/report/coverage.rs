@@ -14,9 +14,10 @@ use crate::report::messages::Messages;
 use crate::report::report_file;
 
 /// The settings that are checks, each with the one that it refines.
-const CHECKS: [(&str, Option<&str>); 16] = [
+const CHECKS: [(&str, Option<&str>); 17] = [
     ("sync", None),
     ("sync_submit_time", Some("sync")),
+    ("sync_host_writes", Some("sync")),
     ("sync_shader_heuristic", Some("sync")),
     ("possible", Some("sync")),
     ("gpu", None),
@@ -49,6 +50,7 @@ static COVERAGE: Mutex<ProcessCoverage> = Mutex::new(ProcessCoverage {
     process: 0,
     checks: Vec::new(),
     shaders: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
+    mapped: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
     inline: None,
     off_thread: None,
     written: None,
@@ -62,6 +64,7 @@ struct ProcessCoverage {
     /// Those of all instances.
     checks: Vec<CheckState>,
     shaders: CheckedCount,
+    mapped: CheckedCount,
     /// By the mode of the validation.
     inline: Option<ValidatedWork>,
     off_thread: Option<ValidatedWork>,
@@ -83,7 +86,8 @@ pub(crate) struct ValidatedWork {
 
 impl ProcessCoverage {
     fn coverage(&self) -> Coverage {
-        let mut all = Coverage { checks: self.checks.clone(), shaders: self.shaders.clone(), ..Coverage::default() };
+        let (shaders, mapped) = (self.shaders.clone(), self.mapped.clone());
+        let mut all = Coverage { checks: self.checks.clone(), shaders, mapped, ..Coverage::default() };
         for validated in self.inline.iter().chain(&self.off_thread) {
             let ValidatedWork { calls, work, unsupported } = validated.clone();
             let late = UncheckedCount { reason: SUBMIT_TIME_OFF.to_owned(), count: work.skipped_submits };
@@ -102,6 +106,7 @@ impl ProcessCoverage {
     fn begin(&mut self, process: u32) {
         (self.process, self.checks, self.has_findings) = (process, Vec::new(), false);
         (self.shaders, self.inline, self.off_thread, self.written) = (CheckedCount::default(), None, None, None);
+        self.mapped = CheckedCount::default();
     }
 
     /// Writes what is new.
@@ -217,6 +222,27 @@ pub(crate) fn count_unchecked_shaders(count: usize, why: &str) {
     let before = all.shaders.seen;
     all.shaders.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: count as u64 });
     all.write_at_powers_of_two(before);
+}
+
+/// A memory stays mapped while the device works. `unchecked` is why host writes to it are not checked.
+pub(crate) fn count_mapped_memory(unchecked: Option<&str>) {
+    let mut all = lock();
+    match unchecked {
+        Some(why) => all.mapped.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: 1 }),
+        None => {
+            all.mapped.seen += 1;
+            all.mapped.checked += 1;
+        }
+    }
+}
+
+/// A memory that was counted as checked is not checked as a whole.
+pub(crate) fn retract_mapped_memory(why: &str) {
+    let mut all = lock();
+    if all.mapped.checked > 0 {
+        (all.mapped.seen, all.mapped.checked) = (all.mapped.seen - 1, all.mapped.checked - 1);
+    }
+    all.mapped.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: 1 });
 }
 
 /// Shaders that were counted as checked are not created with their checks.

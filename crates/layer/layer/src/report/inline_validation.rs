@@ -123,6 +123,23 @@ pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineF
 }
 
 impl InlineFindings {
+    /// The findings of a call, with those of what was noticed before it. `record` is that of the call.
+    #[cold]
+    pub(crate) fn merged(
+        own: Option<Box<InlineFindings>>,
+        noticed: Vec<InlineFindings>,
+        (thread, record): (u32, &[u64]),
+    ) -> Box<InlineFindings> {
+        let none = || InlineFindings { thread, record: record.to_vec(), messages: vec![], first_accesses: vec![] };
+        let mut own = own.unwrap_or_else(|| Box::new(none()));
+        for mut earlier in noticed.into_iter().rev() {
+            earlier.messages.append(&mut own.messages);
+            earlier.first_accesses.append(&mut own.first_accesses);
+            (own.messages, own.first_accesses) = (earlier.messages, earlier.first_accesses);
+        }
+        own
+    }
+
     /// Calls the application's messengers, without a lock. If one of them cancels the call and that is still possible,
     /// undoes its effects.
     #[cold]

@@ -387,6 +387,9 @@ impl Validation {
         if settings.sync_submit_time {
             self.validator.check_submissions();
         }
+        if settings.sync_host_writes {
+            self.validator.check_host_writes();
+        }
         if !settings.caches {
             self.validator.disable_caches();
         }
@@ -429,11 +432,11 @@ impl Validation {
     /// A record whose call has the number of messages. Its call stack was kept by its position in the stream.
     fn record_numbered(&mut self, thread: u32, words: &[u64], position: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
-            if self.host_writes == HostWriteTracking::On {
-                let written = HostWrite::parse(words).filter(|it| !it.is_device_write());
-                written.into_iter().for_each(|it| self.validator.host_wrote(it));
-            }
-            return None;
+            let written = HostWrite::parse(words).filter(|it| !it.is_device_write())?;
+            let stack = written.noticed_by().map_or(0, |it| self.stacks.take(thread, it, position));
+            self.validator.set_call_stack(stack);
+            self.validator.host_wrote(thread, written);
+            return if self.validator.has_found() { self.report_all() } else { None };
         };
         if record.phase() == RecordPhase::Enter {
             self.calls += 1;

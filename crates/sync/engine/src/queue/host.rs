@@ -10,12 +10,14 @@ use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::access_order::AccessOrder;
 use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{PRESENT, PRESENTATION, SYNC_TABLES, StageSet, UsageIndex};
-use crate::dependency::clocks::{FirstScope, Tag};
+use crate::dependency::clocks::{FirstScope, QueueClock, Tag};
 use crate::dependency::scopes;
 use crate::dependency::scopes::COMMON_SETS;
+use crate::memory::addresses::ResourceIdentity;
 use crate::memory::aliases;
 use crate::queue::device::EngineDevice;
 use crate::queue::signals::{CompletedWork, EventSetState};
+use crate::rules::Rules;
 
 impl EngineDevice {
     /// The index of the host among the queues: behind all of them.
@@ -90,40 +92,15 @@ impl EngineDevice {
         let tag = self.step_tag(step);
         let queue = self.host_queue();
         let ranges = self.ranges(resource, region);
-        let (identity, rules, clock) = (self.addresses.identity(resource), self.rules, &self.host_clock);
-        let addressing = Addressing::Own;
-        let context = AccessContext {
-            rules,
-            clock,
-            queue,
-            tag,
-            instance_begin: None,
-            pass_begin: Tag::MAX,
-            subpass_begin: 0,
-            unordered_subpasses: &[],
-            rare_order: None,
-            identity,
-            addressing,
-        };
+        let context = self.host_context(resource, tag);
         let mut conflicts = self.conflicts(&ranges, &context, usage);
         conflicts.extend(self.alias_conflicts(&context, resource, &ranges, (usage, AccessOrder::None)));
         self.report(tag, resource, conflicts);
         let by = Accessor { usage, queue, order: AccessOrder::None };
         let alias_writes = self.alias_writes(resource, &ranges, by);
+        let (identity, rules) = (self.addresses.identity(resource), self.rules);
         let EngineDevice { host_clock: clock, states, .. } = self;
-        let context = AccessContext {
-            rules,
-            clock,
-            queue,
-            tag,
-            instance_begin: None,
-            pass_begin: Tag::MAX,
-            subpass_begin: 0,
-            unordered_subpasses: &[],
-            rare_order: None,
-            identity,
-            addressing,
-        };
+        let context = host_context((rules, clock, queue), tag, identity);
         for range in ranges {
             aliases::add_access(states, range, &alias_writes, by, &context);
         }
@@ -131,6 +108,24 @@ impl EngineDevice {
         // The host is in order with itself.
         let own = FirstScope::from_queue(queue, tag, COMMON_SETS.host, COMMON_SETS.host_usages);
         self.host_clock.apply_second_scope(&own, COMMON_SETS.host, COMMON_SETS.host_usages);
+    }
+
+    /// Which of these bytes of a buffer the device may still use, so that the host must not write them yet.
+    pub(crate) fn bytes_in_use(&self, resource: ResourceId, bytes: &[Range<u64>]) -> Vec<Range<u64>> {
+        let Some(usage) = SYNC_TABLES.usage(PipelineStageFlags2::HOST.0, AccessFlags2::HOST_WRITE.0) else {
+            return Vec::new();
+        };
+        let context = self.host_context(resource, Tag::MAX);
+        let is_used = |part: &&Range<u64>| {
+            let ranges = self.addresses.ranges(resource, &Region::Buffer((*part).clone()));
+            !self.conflicts(&ranges, &context, usage).is_empty()
+        };
+        bytes.iter().filter(is_used).cloned().collect()
+    }
+
+    fn host_context(&self, resource: ResourceId, tag: Tag) -> AccessContext<'_> {
+        let identity = self.addresses.identity(resource);
+        host_context((self.rules, &self.host_clock, self.host_queue()), tag, identity)
     }
 
     fn conflicts(
@@ -201,19 +196,7 @@ impl EngineDevice {
         let (identity, rules, clock) = (self.addresses.identity(image), self.rules, &self.host_clock);
         for (own, theirs) in self.addresses.aliased_ranges(image, &[whole]) {
             let addressing = Addressing::Alias { start: own.start, end: own.end };
-            let context = AccessContext {
-                rules,
-                clock,
-                queue,
-                tag: Tag::MAX,
-                instance_begin: None,
-                pass_begin: Tag::MAX,
-                subpass_begin: 0,
-                unordered_subpasses: &[],
-                rare_order: None,
-                identity,
-                addressing,
-            };
+            let context = AccessContext { addressing, ..host_context((rules, clock, queue), Tag::MAX, identity) };
             for (_, state) in self.states.overlapping(theirs) {
                 conflicts.extend(self.without_newer_access(
                     &context,
@@ -232,6 +215,26 @@ impl EngineDevice {
             let by = Accessor { usage: PRESENT, queue, order: AccessOrder::None };
             state.get_or_insert_default().add_write(by, identity, tag);
         });
+    }
+}
+
+fn host_context<'a>(
+    (rules, clock, queue): (Rules, &'a QueueClock, u8),
+    tag: Tag,
+    identity: ResourceIdentity,
+) -> AccessContext<'a> {
+    AccessContext {
+        rules,
+        clock,
+        queue,
+        tag,
+        instance_begin: None,
+        pass_begin: Tag::MAX,
+        subpass_begin: 0,
+        unordered_subpasses: &[],
+        rare_order: None,
+        identity,
+        addressing: Addressing::Own,
     }
 }
 

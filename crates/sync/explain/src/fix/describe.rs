@@ -71,12 +71,14 @@ impl ProgramChange {
                     HostWait::Queue(queue) => added("vkQueueWaitIdle", names.queue(*queue)),
                 };
                 let function = names.function(&ProgramLocation::Step(*before), 0);
+                let (target, place) = match names.noticed_before(*before) {
+                    Some(next) => (format!("the write of the host, which comes before {next}"), String::new()),
+                    None if function.starts_with("vk") => (function, names.step(*before)),
+                    None => ("the access of the host".to_owned(), names.step(*before)),
+                };
                 vec![FixChange {
-                    target: format!(
-                        "before {}",
-                        if function.starts_with("vk") { &function } else { "the access of the host" }
-                    ),
-                    place: names.step(*before),
+                    target: format!("before {target}"),
+                    place,
                     stack: step_stack(*before, names),
                     edits: vec![edit],
                 }]

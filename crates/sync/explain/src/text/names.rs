@@ -30,6 +30,10 @@ pub trait ProgramNames {
     fn step(&self, step: u32) -> String {
         format!("step {step}")
     }
+    /// The function before which a write of the host was noticed, if the step is that. No call makes the write.
+    fn noticed_before(&self, _step: u32) -> Option<String> {
+        None
+    }
     /// The name of a batch in a submission.
     fn batch(&self, step: u32, batch: u32) -> String {
         format!("batch {batch} of {}", self.step(step))

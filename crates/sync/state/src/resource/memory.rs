@@ -41,6 +41,8 @@ struct Resident {
     whole: Option<Region>,
     /// Only the host can write its contents.
     is_input: bool,
+    /// Only the host can write its contents, unless a shader does by an address.
+    is_addressed_input: bool,
     /// It may contain indices or indirect parameters.
     is_read_at_submission: bool,
     /// The host cannot know where texels lie.
@@ -177,12 +179,22 @@ impl TrackedDevice {
         let resource = buffer.to_resource(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        let (is_input, is_opaque) = (is_host_input_buffer(self.buffers.get(handle)), false);
+        let own = self.buffers.get(handle);
+        let (is_input, is_opaque) = (is_host_input_buffer(own, 0), false);
+        let is_addressed_input = is_host_input_buffer(own, vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.0.into());
         let is_read = |it: &TrackedBuffer| it.usage & READ_USAGES != 0;
         let is_read_at_submission = is_input && self.buffers.get(handle).is_some_and(is_read);
         self.add_resident(
             memory,
-            Resident { resource: id, bytes, whole: None, is_input, is_read_at_submission, is_opaque },
+            Resident {
+                resource: id,
+                bytes,
+                whole: None,
+                is_input,
+                is_addressed_input,
+                is_read_at_submission,
+                is_opaque,
+            },
         );
         self.set_buffer_memory(handle, id, memory);
     }
@@ -212,8 +224,16 @@ impl TrackedDevice {
         let resource = image.to_resource(binding);
         let id = self.add_resource(handle, &resource, out);
         let bytes = offset..offset.saturating_add(size);
-        let (whole, is_input, is_read_at_submission) = (Some(whole), false, false);
-        self.add_resident(memory, Resident { resource: id, bytes, whole, is_input, is_read_at_submission, is_opaque });
+        let resident = Resident {
+            resource: id,
+            bytes,
+            whole: Some(whole),
+            is_input: false,
+            is_addressed_input: false,
+            is_read_at_submission: false,
+            is_opaque,
+        };
+        self.add_resident(memory, resident);
         if let Some(image) = self.images.get_mut(handle) {
             (image.resource, image.memory) = (Some(id), memory);
         }
@@ -316,12 +336,14 @@ impl TrackedDevice {
 }
 
 impl TrackedDevice {
-    /// Stores what the host wrote, if indices or parameters may be there and the limit is not reached.
-    pub(crate) fn apply_host_write(&mut self, written: HostWrite<'_>) {
-        let Some(own) = self.memories.get_mut(written.memory().raw()) else { return };
+    /// Stores what the host wrote, if indices or parameters may be there and the limit is not reached. Returns whether
+    /// recorded commands may depend on it.
+    pub(crate) fn store_host_write(&mut self, written: HostWrite<'_>) -> bool {
+        let Some(own) = self.memories.get_mut(written.memory().raw()) else { return false };
         let before = own.contents.pages();
+        let is_read = own.residents.iter().any(|it| it.is_read_at_submission);
         // A resource that is bound later would have only some of its contents.
-        if own.residents.is_empty() || own.residents.iter().any(|it| it.is_read_at_submission) {
+        if written.has_bytes() && (own.residents.is_empty() || is_read) {
             own.contents.write(written);
         } else {
             own.contents = HostContents::Unknown;
@@ -330,7 +352,36 @@ impl TrackedDevice {
             own.contents = HostContents::Unknown;
         }
         self.host_pages = self.host_pages + own.contents.pages() - before;
+        is_read
     }
+
+    /// What the host wrote into each buffer that the device cannot have written: on a device that runs on the host, both
+    /// look the same.
+    pub(crate) fn host_written(&self, written: HostWrite<'_>) -> Vec<HostWritten> {
+        // After a wait, the device may have written.
+        let is_host = !written.is_after_wait() && !self.has_external_waits;
+        let Some(own) = self.memories.get(written.memory().raw()).filter(|_| is_host) else { return Vec::new() };
+        let runs: Vec<Range<u64>> = written.ranges().collect();
+        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Vec::new() };
+        let hull = first.start..last.end;
+        let part = |resident: &Resident| {
+            let certainty = own.certainty_of_writes(resident)?;
+            let first = runs.partition_point(|it| it.end <= resident.bytes.start);
+            let inside = runs[first..].iter().take_while(|it| it.start < resident.bytes.end);
+            let clamp = |at: u64| at.clamp(resident.bytes.start, resident.bytes.end) - resident.bytes.start;
+            let bytes: Vec<Range<u64>> = inside.map(|it| clamp(it.start)..clamp(it.end)).collect();
+            (!bytes.is_empty()).then_some(HostWritten { resource: resident.resource, bytes, certainty })
+        };
+        let meets = |it: &&Resident| it.bytes.start < hull.end && hull.start < it.bytes.end;
+        own.residents.iter().filter(meets).filter_map(part).collect()
+    }
+}
+
+/// What the host wrote into a buffer.
+pub(crate) struct HostWritten {
+    pub(crate) resource: ResourceId,
+    pub(crate) bytes: Vec<Range<u64>>,
+    pub(crate) certainty: Certainty,
 }
 
 impl TrackedMemory {
@@ -365,6 +416,16 @@ impl TrackedMemory {
         self.residents.iter().filter(overlaps).all(|it| it.is_input)
     }
 
+    /// How sure it is that the host made writes to a resource; none if the device may have made them.
+    fn certainty_of_writes(&self, resident: &Resident) -> Option<Certainty> {
+        let overlaps = |it: &&Resident| it.bytes.start < resident.bytes.end && resident.bytes.start < it.bytes.end;
+        let all = || self.residents.iter().filter(overlaps);
+        if resident.is_input && all().all(|it| it.is_input) {
+            return Some(Certainty::Certain);
+        }
+        all().all(|it| it.is_addressed_input).then_some(Certainty::Maybe)
+    }
+
     /// The offset of a resource in the memory.
     pub(crate) fn start_of(&self, resource: ResourceId) -> Option<u64> {
         self.residents.iter().find(|it| it.resource == resource).map(|it| it.bytes.start)
@@ -391,18 +452,21 @@ impl TrackedMemory {
     }
 }
 
-/// Whether the device cannot write to a buffer.
-fn is_host_input_buffer(buffer: Option<&TrackedBuffer>) -> bool {
-    use vk::BufferUsageFlags as Usage;
-    const INPUTS: u64 = (Usage::TRANSFER_SRC.0
+/// Whether the device cannot write to a buffer, as far as other usages than these tell.
+fn is_host_input_buffer(buffer: Option<&TrackedBuffer>, ignored: u64) -> bool {
+    use vk::BufferUsageFlags2 as Usage;
+    const INPUTS: u64 = Usage::TRANSFER_SRC.0
         | Usage::UNIFORM_TEXEL_BUFFER.0
         | Usage::UNIFORM_BUFFER.0
         | Usage::INDEX_BUFFER.0
         | Usage::VERTEX_BUFFER.0
         | Usage::INDIRECT_BUFFER.0
         | Usage::CONDITIONAL_RENDERING_EXT.0
-        | Usage::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR.0) as u64;
-    buffer.is_some_and(|it| it.usage != 0 && it.usage & !INPUTS == 0)
+        | Usage::ACCELERATION_STRUCTURE_BUILD_INPUT_READ_ONLY_KHR.0
+        | Usage::SAMPLER_DESCRIPTOR_BUFFER_EXT.0
+        | Usage::RESOURCE_DESCRIPTOR_BUFFER_EXT.0;
+    let is_input = |usage: u64| usage != 0 && usage & !INPUTS == 0;
+    buffer.is_some_and(|it| is_input(it.usage & !ignored))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -29,6 +29,7 @@ use crate::findings::causes::{
 use crate::findings::names::{
     SliceNames, command_neighbors, diagnostic_object, executed_function_text, object_text, recorded_text, step_text,
 };
+use crate::findings::noticed_writes;
 use crate::findings::program_slice::ProgramSlice;
 use crate::recording::step_history::{HistoryLocation, HistoryStep, step_of};
 
@@ -239,6 +240,9 @@ impl DiagnosticBuilder<'_> {
 
     pub(crate) fn finish_hazard(&self, mut made: Diagnostic, hazard: &Hazard) -> Diagnostic {
         made.explanation.extend(self.poll_line(hazard));
+        if let Some(kept) = self.locate(&hazard.at).map(|it| it.history_step).filter(|it| it.is_noticed_write()) {
+            noticed_writes::mark_noticed(&mut made, kept.source);
+        }
         if self.feedback.is_some() {
             mark_observed(&mut made);
         } else {

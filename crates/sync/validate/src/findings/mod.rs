@@ -6,6 +6,7 @@ pub(crate) mod diagnostic_builder;
 pub(crate) mod hazard_causes;
 pub(crate) mod launch;
 pub(crate) mod names;
+pub(crate) mod noticed_writes;
 pub(crate) mod program_slice;
 pub(crate) mod progress;
 pub(crate) mod shared_fixes;

@@ -63,7 +63,8 @@ pub(crate) fn step_text(kept: &HistoryStep, objects: &DeviceObjects, titles: &Ob
         HostStep::Submit { queue, .. } => format!("submit {} on {}", kept.submit, queue_text(*queue, objects, titles)),
         _ => {
             let source = kept.source;
-            format!("{}, call {} of thread {}", source.command.desc().name, source.call, source.thread)
+            let what = if kept.is_noticed_write() { "the write before " } else { "" };
+            format!("{what}{}, call {} of thread {}", source.command.desc().name, source.call, source.thread)
         }
     }
 }
@@ -177,6 +178,11 @@ impl ProgramNames for SliceNames<'_> {
     fn step(&self, step: u32) -> String {
         let kept = self.slice.steps.get(step as usize);
         kept.map_or_else(|| "a submission".to_owned(), |it| step_text(it, self.objects, self.object_names))
+    }
+
+    fn noticed_before(&self, step: u32) -> Option<String> {
+        let kept = self.slice.steps.get(step as usize).filter(|it| it.is_noticed_write())?;
+        Some(kept.source.command.desc().name.to_owned())
     }
 
     fn batch(&self, step: u32, batch: u32) -> String {

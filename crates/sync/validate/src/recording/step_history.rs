@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use lavascope_abi::Command as ApiCommand;
 use lavascope_diag::DebugLabels;
 use lavascope_engine::Engine;
 use lavascope_record::LabelPath;
@@ -142,6 +143,23 @@ impl HistoryStep {
         let batch = SubmitBatch { command_buffers: vec![id], ..SubmitBatch::default() };
         let step = HostStep::Submit { queue, batches: vec![batch], fence: None };
         HistoryStep::new(Engine::RECORDING, 0, source, step, vec![vec![submitted]])
+    }
+
+    /// Whether the host writes through a mapping some time before the call, which does not say so.
+    pub(crate) fn is_noticed_write(&self) -> bool {
+        use ApiCommand as C;
+        matches!(self.step, HostStep::HostAccess { is_write: true, .. })
+            && matches!(
+                self.source.command,
+                C::QueueSubmit
+                    | C::QueueSubmit2
+                    | C::SignalSemaphore
+                    | C::SetEvent
+                    | C::WaitForFences
+                    | C::WaitSemaphores
+                    | C::QueueWaitIdle
+                    | C::DeviceWaitIdle
+            )
     }
 
     /// Whether nothing of it was submitted yet.

@@ -48,6 +48,9 @@ pub(crate) struct RunArguments {
     /// Also report hazards that depend on values that only the shader knows
     #[arg(long, conflicts_with = "no_sync")]
     possible: bool,
+    /// Do not look for host writes to mapped memory that the device may still use
+    #[arg(long, conflicts_with = "no_sync")]
+    no_host_writes: bool,
     #[command(flatten)]
     debugging: DebuggingOptions,
     #[command(flatten)]
@@ -95,6 +98,7 @@ fn percent(text: &str) -> Result<f64, String> {
 const LOADER_DEBUG: &str = "VK_LOADER_DEBUG";
 /// Says where hazards are looked for.
 const SYNC_MODE: &str = "LAVASCOPE_SYNC_MODE";
+const HOST_WRITES: &str = "LAVASCOPE_SYNC_HOST_WRITES";
 
 impl RunArguments {
     /// What is asked for; else what the user has set already, and then what costs the program least.
@@ -115,6 +119,9 @@ impl RunArguments {
         variables.extend(self.sync_mode().map(|it| (SYNC_MODE, it.into())));
         if self.possible {
             variables.push(("LAVASCOPE_POSSIBLE", "1".into()));
+        }
+        if self.no_host_writes {
+            variables.push((HOST_WRITES, "off".into()));
         }
         // They imply a mode, so they come behind it.
         variables.extend(self.debugging.variables());
@@ -158,6 +165,9 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     }
     if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.sync.no_sync) {
         coverage.replace_reason("sync", "--no-sync");
+    }
+    if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.no_host_writes) {
+        coverage.replace_reason("sync_host_writes", "--no-host-writes");
     }
     let mut document = document(arguments, end, &mut report)?;
     let hidden = rules.apply([&mut document.findings]).with_those_of_layer(&report);

@@ -35,6 +35,7 @@ const RAW: [&str; 2] = ["SYNC-HAZARD-READ-AFTER-WRITE"; 2];
 const WAR: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-READ"; 2];
 const WAW: [&str; 2] = ["SYNC-HAZARD-WRITE-AFTER-WRITE"; 2];
 const READ_RACES: [&str; 2] = ["SYNC-HAZARD-READ-RACING-WRITE"; 2];
+const WRITE_RACES: [&str; 2] = ["SYNC-HAZARD-WRITE-RACING-READ"; 2];
 const WRITES_RACE: [&str; 2] = ["SYNC-HAZARD-WRITE-RACING-WRITE"; 2];
 /// A race where there are two queues.
 const RAW_OR_RACE: [&str; 2] = [RAW[0], READ_RACES[0]];
@@ -65,6 +66,11 @@ impl ExpectedFault {
         ExpectedFault { severity: "warning", ..self }
     }
 
+    /// Two buffers have the fault.
+    const fn twice(self) -> ExpectedFault {
+        ExpectedFault { findings: 2, ..self }
+    }
+
     const fn on_null(self) -> ExpectedFault {
         ExpectedFault { drivers: Drivers::Null, ..self }
     }
@@ -83,6 +89,8 @@ const DISPATCH: &str = "vkCmdDispatch";
 const DRAW: &str = "vkCmdDraw";
 const BARRIER: &str = "vkCmdPipelineBarrier";
 const HOST: &str = "the host";
+/// Of a write that no call of Vulkan makes.
+const MAPPED_PARTS: &[&str] = &["before vkWaitForFences", "vkWaitForFences on VkFence#1"];
 
 /// In the order of the list.
 const FAULTS: &[ExpectedFault] = &[
@@ -158,8 +166,12 @@ const FAULTS: &[ExpectedFault] = &[
         ..fault("ownership-acquire", ["SYNC-CONTENTS-READ-WITHOUT-ACQUIRE"; 2], [""; 2], "shared")
     },
     fault("fence", READ_RACES, [HOST, FILL], "result"),
-    fault("host-write", ["SYNC-HAZARD-WRITE-RACING-READ"; 2], [HOST, COPY], "upload"),
+    fault("host-write", WRITE_RACES, [HOST, COPY], "upload"),
     fault("host-barrier", RAW, [HOST, FILL], "result"),
+    fault("mapped-uniforms", WRITE_RACES, [HOST, DRAW], "paint 0").twice().with(MAPPED_PARTS),
+    fault("mapped-vertices", WRITE_RACES, [HOST, DRAW], "vertices 0").twice().with(MAPPED_PARTS),
+    fault("mapped-staging", WRITE_RACES, [HOST, "vkCmdCopyBufferToImage"], "upload 0").twice().with(MAPPED_PARTS),
+    fault("mapped-indirect", WRITE_RACES, [HOST, "vkCmdDrawIndirect"], "parameters 0").twice().with(MAPPED_PARTS),
     fault("present", ["SYNC-HAZARD-PRESENT-AFTER-WRITE"; 2], ["vkQueuePresentKHR", BARRIER], "image 0 of the screen"),
     fault("acquire", WAR, [BARRIER, "vkAcquireNextImageKHR"], "image 0 of the screen"),
     fault(
@@ -198,18 +210,70 @@ fn is_dangerous(name: &str) -> bool {
     name.strip_prefix("fault-bounds-").is_some_and(is_it) || is_rare(name)
 }
 
+const MAPPED_DESCRIPTORS: &str = "fault-mapped-descriptors";
+
+/// Which descriptors of a buffer a shader reads is not known.
+#[test]
+fn a_descriptor_that_the_host_changes_is_a_possible_hazard() {
+    let stage = TestEnvironment::new("mapped-descriptors");
+    for (fault, count) in [(None, 1), (Some("--fixed"), 0)] {
+        let options = ["--sync", "--null-driver", "--possible"];
+        let mut command = stage.under_layer_with_report(&options, samples());
+        output(command.args([MAPPED_DESCRIPTORS, "--no-check"]).args(fault));
+        let report = stage.report();
+        let findings = report.0["findings"].as_array().expect("a list");
+        let hazards: Vec<&Value> = findings.iter().filter(|it| it["code"] == WRITE_RACES[0]).collect();
+        assert_eq!(hazards.len(), count, "{:#}", report.0);
+        assert!(hazards.iter().all(|it| it["objects"][0]["name"] == "descriptors"), "{:#}", report.0);
+    }
+}
+
+/// The same with the calls of a file, whatever finds the writes.
+#[test]
+fn host_writes_are_checked_in_traces() {
+    let stage = TestEnvironment::new("mapped-traces");
+    for (name, method) in [("uniforms", "auto"), ("vertices", "auto"), ("staging", "copy"), ("indirect", "auto")] {
+        for (fault, code) in [("--no-check", 1), ("--fixed", 0)] {
+            let mut capture = stage.lavascope();
+            capture.args(["capture", "-o", "trace.lava", "--"]).arg(samples());
+            capture.args([&format!("fault-mapped-{name}"), fault]).env("LAVASCOPE_CAPTURE_MEMORY", method);
+            assert!(output(&mut capture).status.success(), "{name} {fault}");
+            let result = output(stage.lavascope().args(["check", "trace.lava"]));
+            let said = text(&result.stdout) + &text(&result.stderr);
+            assert_eq!(result.status.code(), Some(code), "{name} {fault}: {said}");
+            assert_eq!(said.contains("lavascope: 2 errors"), code == 1, "{name} {fault}: {said}");
+        }
+    }
+}
+
+/// What is not checked is in the last line.
+#[test]
+fn mapped_memory_that_is_not_checked_is_counted() {
+    let stage = TestEnvironment::new("mapped-unchecked");
+    let said = |options: &[&str]| {
+        let mut command = stage.lavascope();
+        command.arg("run").args(options).arg("--").arg(samples()).args(["fault-mapped-staging", "--no-check"]);
+        let output = output(command.env("COLUMNS", "400"));
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, off) = said(&["--no-host-writes"]);
+    assert!(code == Some(0) && off.contains("host writes (--no-host-writes)"), "{code:?} {off}");
+    let (code, on) = said(&[]);
+    assert!(code == Some(1) && !on.contains("mapped mem"), "{code:?} {on}");
+}
+
 /// Whether it needs an extension that lavapipe lacks.
 pub(crate) fn is_rare(name: &str) -> bool {
     let all = ["object", "buffered", "chained-module", "rays", "generated", "mesh", "older"];
     let own = ["fault-bounds-", "fault-observed-"].iter().find_map(|it| name.strip_prefix(it));
-    own.is_some_and(|name| all.iter().any(|it| name.starts_with(it)))
+    name == MAPPED_DESCRIPTORS || own.is_some_and(|name| all.iter().any(|it| name.starts_with(it)))
 }
 
 #[test]
 fn every_fault_is_in_the_table() {
     let planted = names().iter().filter_map(|it| it.strip_prefix("fault-")).map(str::to_owned).collect::<Vec<_>>();
     // Those have tests of their own.
-    let own = ["bounds-", "observed-", "five-bugs"];
+    let own = ["bounds-", "observed-", "five-bugs", "mapped-descriptors"];
     let planted: Vec<String> = planted.into_iter().filter(|it| !own.iter().any(|own| it.starts_with(own))).collect();
     assert_eq!(planted, FAULTS.iter().map(|it| it.name).collect::<Vec<_>>());
     assert!(planted.len() >= 40, "{}", planted.len());

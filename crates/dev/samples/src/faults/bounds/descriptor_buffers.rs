@@ -14,6 +14,7 @@ faults! {
     past: "bounds-buffered-address", "a dispatch reads one word behind a buffer by its address, beside descriptors in a buffer.",
     between: "bounds-buffered-between", "a dispatch reads behind a range before and after one that has no sets at all.",
     unmapped: "bounds-buffered-unmapped", "a dispatch reads behind a range, and nobody can look at its descriptor.",
+    rewritten: "mapped-descriptors", "the host changes a descriptor in a buffer that a dispatch may still read.",
 }
 
 const STORAGE: vk::DescriptorType = vk::DescriptorType::STORAGE_BUFFER;
@@ -90,7 +91,8 @@ impl<'a> DescriptorBufferPipeline<'a> {
         let offset = offset as usize + element * self.size;
         assert!(offset + self.size <= BYTES as usize, "the descriptor lies in the buffer");
         // SAFETY: `BYTES` bytes are mapped from `mapped` on, and the descriptor lies in them, by the assertion. No
-        // submission that reads the buffer is pending, and this thread has no other reference into it (owner).
+        // submission that reads the buffer is pending, but with the fault of `rewritten`, and this thread has no other
+        // reference into it (owner).
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.mapped.add(offset), self.size) };
         // SAFETY: `info` lives until the call returns, and `size` is that of the device for this type of descriptor
         // (lifetime, feature).
@@ -168,6 +170,28 @@ fn double(options: &SampleOptions, is_unmapped: bool) -> Result<(), Failure> {
 
 fn read(options: &SampleOptions) -> Result<(), Failure> {
     double(options, false)
+}
+
+fn rewritten(options: &SampleOptions) -> Result<(), Failure> {
+    let lab = FaultContext::new(options, &NEEDS)?;
+    let (source, other, target) =
+        (words(&lab, "source", SIZE)?, words(&lab, "other", SIZE)?, words(&lab, "target", SIZE)?);
+    let program = DescriptorBufferPipeline::new(&lab, shader!("double.comp"), &[1, 1], 0)?;
+    program.write((0, 0), &source, SIZE);
+    program.write((1, 0), &target, SIZE);
+    let commands = lab.record_new(lab.main, "double", |commands| {
+        lab.fill(commands, &source, 7);
+        lab.memory_barrier(commands, scope::COPY_WRITE, scope::COMPUTE_READ);
+        program.dispatch(commands, &[]);
+    })?;
+    let fence = lab.fence(vk::FenceCreateFlags::empty())?;
+    lab.submit(lab.main, &vk::SubmitInfo::default().command_buffers(&[commands]), fence)?;
+    if lab.is_fixed() {
+        lab.wait(fence)?;
+    }
+    program.write((0, 0), &other, SIZE);
+    lab.wait(fence)?;
+    lab.expect(&target, scope::COMPUTE_WRITE, &[14; WORDS])
 }
 
 fn unmapped(options: &SampleOptions) -> Result<(), Failure> {

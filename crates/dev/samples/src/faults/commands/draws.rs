@@ -25,7 +25,7 @@ faults! {
 /// The words of a green color.
 pub(crate) const GREEN_FLOATS: [u32; 4] = [0, 0x3F80_0000, 0, 0x3F80_0000];
 /// The two triangles of the picture.
-const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
+pub(crate) const CORNERS: [f32; 12] = [-1.0, -1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, 1.0, 1.0];
 const INDICES: [u32; 6] = [0, 1, 2, 3, 4, 5];
 
 /// Writes, then draws into an image that must be green at the end, without the barrier between them.
@@ -46,7 +46,7 @@ pub(crate) fn picture(
 }
 
 /// A pipeline that takes its corners from a vertex buffer.
-fn corners(lab: &FaultContext) -> Result<vk::Pipeline, Failure> {
+pub(crate) fn corner_pipeline(lab: &FaultContext) -> Result<vk::Pipeline, Failure> {
     let binding = vk::VertexInputBindingDescription { binding: 0, stride: 8, input_rate: vk::VertexInputRate::VERTEX };
     let format = vk::Format::R32G32_SFLOAT;
     lab.graphics_pipeline(&GraphicsPipeline {
@@ -63,7 +63,7 @@ fn corners(lab: &FaultContext) -> Result<vk::Pipeline, Failure> {
 fn vertex_buffer(options: &SampleOptions) -> Result<(), Failure> {
     let lab = FaultContext::new(options, &RENDERING)?;
     let [vertices] = lab.word_buffers(["vertices"])?;
-    let pipeline = corners(&lab)?;
+    let pipeline = corner_pipeline(&lab)?;
     let write = |commands| lab.update(commands, &vertices, &CORNERS.map(f32::to_bits));
     picture(&lab, (scope::COPY_WRITE, scope::VERTEX_READ), write, |commands| {
         lab.set_viewport_and_scissor(commands, EXTENT);
@@ -82,7 +82,7 @@ fn indexed_vertices(options: &SampleOptions) -> Result<(), Failure> {
     let ([vertices, others], [canvas]) = (lab.word_buffers(["vertices", "others"])?, lab.color_images(["canvas"])?);
     let indices = lab.buffer("indices", SIZE, vk::BufferUsageFlags::INDEX_BUFFER, MemoryPlacement::Host)?;
     lab.write(&indices, &std::array::from_fn::<u32, 12, _>(|it| it as u32))?;
-    let pipeline = corners(&lab)?;
+    let pipeline = corner_pipeline(&lab)?;
     let corners = CORNERS.map(f32::to_bits);
     lab.run_once("write all", |commands| {
         lab.update(commands, &vertices, &corners);

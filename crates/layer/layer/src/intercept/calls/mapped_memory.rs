@@ -10,11 +10,13 @@ use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
 
 impl ThreadLocalState {
-    fn mapped_write_sink(&mut self, listeners: Listeners) -> MappedWriteSink<'_> {
-        MappedWriteSink { listeners, thread: &mut self.thread, scratch: &mut self.write_scratch }
+    fn mapped_write_sink(&mut self, listeners: Listeners, command: Command) -> MappedWriteSink<'_> {
+        let ThreadLocalState { thread, stacks, write_scratch: scratch, .. } = self;
+        MappedWriteSink { listeners, thread, stacks, command, scratch }
     }
 
-    /// Before a call that may make host writes visible to the device: records the host writes to mapped memory.
+    /// Before a call that may make host writes visible to the device, or that waits for the device: records the host writes
+    /// to mapped memory.
     ///
     /// # Safety
     ///
@@ -31,14 +33,14 @@ impl ThreadLocalState {
             && listeners.has_any(Listeners::READS | Listeners::INLINE)
         {
             // SAFETY: the contract of this function, which is that of `before_call`.
-            unsafe { memories.before_call(command, params, &mut self.mapped_write_sink(listeners)) };
+            unsafe { memories.before_call(command, params, &mut self.mapped_write_sink(listeners, command)) };
         }
     }
 
     /// After a call by which the host learned of the device's progress: records the device writes to mapped memory.
-    pub(super) fn record_device_writes(&mut self, listeners: Listeners, handles: &HandleTable) {
+    pub(super) fn record_device_writes(&mut self, listeners: Listeners, handles: &HandleTable, command: Command) {
         if let Some(memories) = &handles.memories {
-            let mut sink = self.mapped_write_sink(listeners);
+            let mut sink = self.mapped_write_sink(listeners, command);
             sink.set_after_wait(true);
             memories.record_all_results(&mut sink);
             sink.set_after_wait(false);

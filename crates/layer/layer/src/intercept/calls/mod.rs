@@ -170,7 +170,7 @@ pub(crate) unsafe fn enter<T: Structure>(
         // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
         // below calls out of the layer.
         let local = unsafe { &mut *target.thread_state };
-        if order.has_local_barrier {
+        if order.looks_for_writes {
             let (handles, params) = (target.owner.handles(), std::ptr::from_ref(params).cast());
             // SAFETY: the contract of this function, which is that of `record_host_writes`.
             unsafe { local.record_host_writes(listeners, handles, command, params) };
@@ -217,7 +217,7 @@ pub(crate) unsafe fn enter_by_desc(
         // SAFETY: made by `register` for this thread, which alone has it. No other reference to it is in use: nothing
         // below calls out of the layer.
         let local = unsafe { &mut *thread_state };
-        if order.has_local_barrier {
+        if order.looks_for_writes {
             // SAFETY: the contract of this function, which is that of `record_host_writes`.
             unsafe { local.record_host_writes(listeners, handles, command, params) };
         }
@@ -361,11 +361,14 @@ impl ThreadLocalState {
 
     /// Validates the record in the buffer, if validation is inline. Returns the findings that must be reported.
     #[inline(always)]
-    fn validate_inline(&self, listeners: Listeners) -> Option<Box<InlineFindings>> {
+    fn validate_inline(&mut self, listeners: Listeners) -> Option<Box<InlineFindings>> {
         if !listeners.has_any(Listeners::INLINE) {
             return None;
         }
-        inline_validation::validate_record(self.thread.number(), self.record.words())
+        let (thread, record) = (self.thread.number(), self.record.words());
+        let findings = inline_validation::validate_record(thread, record);
+        let noticed = self.write_scratch.take_findings();
+        if noticed.is_empty() { findings } else { Some(InlineFindings::merged(findings, noticed, (thread, record))) }
     }
 
     /// # Safety
@@ -413,7 +416,7 @@ impl ThreadLocalState {
                 PROCESS_STATE.threads.push_barrier(&self.thread);
                 new_value.into_iter().for_each(NewValue::store);
                 if order.push_barrier.is_device_progress() {
-                    self.record_device_writes(listeners, handles);
+                    self.record_device_writes(listeners, handles, command);
                 }
             }
         }

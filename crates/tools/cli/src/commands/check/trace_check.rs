@@ -72,13 +72,17 @@ fn check_with(
     let mut trace = file.open()?;
     trace.skip_results();
     validator.check_submissions();
+    validator.check_host_writes();
     validator.expect_all_host_writes();
     let mut calls = 0;
     let outcome = each_record(file, &trace, progress, |trace_record| {
         calls += u64::from(trace_record.record.as_ref().is_ok_and(|it| it.phase() == RecordPhase::Enter));
         match trace_record.record {
             Ok(record) => validator.process_record(trace_record.stream, record),
-            Err(_) => HostWrite::parse(trace_record.words).into_iter().for_each(|it| validator.host_wrote(it)),
+            Err(_) => {
+                let written = HostWrite::parse(trace_record.words);
+                written.into_iter().for_each(|it| validator.host_wrote(trace_record.stream, it));
+            }
         }
         let goes_on = goes_on(&validator);
         if validator.has_found() {

@@ -245,7 +245,8 @@ impl CallPrinter {
         let (memory, thread) = (written.memory().to_string(), trace_record.stream);
         let when = if written.is_after_wait() { "after" } else { "before" };
         if self.is_json {
-            let runs: Vec<_> = written.runs().map(|it| json!({ "offset": it.0, "bytes": it.1.len() })).collect();
+            let run = |it: Range<u64>| json!({ "offset": it.start, "bytes": it.end - it.start });
+            let runs: Vec<_> = written.ranges().map(run).collect();
             let line = json!({
                 "thread": thread,
                 "call": call,
@@ -253,16 +254,19 @@ impl CallPrinter {
                 "seconds": self.seconds(trace_record),
                 "kind": "memory",
                 "memory": memory,
+                "has_contents": written.has_bytes(),
                 "runs": runs,
             });
             return format!("{line}\n");
         }
         self.last = (0, 0);
-        let line = |(offset, bytes): (u64, &[u8])| {
-            let size = bytes.len();
-            format!("// new {when} call {call} of thread {thread}: {size} bytes at {offset} of {memory}\n")
+        // Without bytes, they come with the next submission.
+        let what = if written.has_bytes() { "new" } else { "written" };
+        let line = |range: Range<u64>| {
+            let (size, offset) = (range.end - range.start, range.start);
+            format!("// {what} {when} call {call} of thread {thread}: {size} bytes at {offset} of {memory}\n")
         };
-        written.runs().map(line).collect()
+        written.ranges().map(line).collect()
     }
 
     /// What the call behind it reads from memory of the program.

@@ -506,7 +506,7 @@ fn check_format(format: &str, arguments: &[PrintArgument]) -> Vec<PrintProblem> 
         Ok(pieces) => pieces,
         Err(problem) => return vec![problem],
     };
-    let conversions = pieces.iter().filter_map(|it| match it {
+    let conversions = pieces.iter().filter_map(|piece| match piece {
         FormatPiece::Conversion(conversion) => Some(conversion),
         FormatPiece::Text(_) => None,
     });

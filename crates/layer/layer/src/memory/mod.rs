@@ -3,19 +3,19 @@
 //!
 //! Each memory has a copy of its contents in the trace (`shadow`); bytes that differ were written since. If the driver
 //! and the kernel allow it, the driver imports memory of ours, and the system reports the written pages (`import`).
-//! Otherwise all mapped bytes are compared. Hashing and compressing come later, on our threads. One thread at a time
-//! checks a memory, and unmapping or freeing it waits for that thread. The barrier of the call comes after the check:
-//! the call is ordered after the writes that other threads found, even if it found none itself.
+//! Otherwise all mapped bytes are compared. One thread at a time checks a memory, and unmapping or freeing it waits for
+//! that thread. The barrier of the call comes after the check: the call is ordered after the writes that other threads
+//! found, even if it found none itself.
 //!
-//! Device writes to mapped memory differ from the copy as well. If the two cannot be distinguished, they are stored as
-//! host writes. Storing too much does no harm to a replay in the same order; storing too little does.
+//! Device writes differ from the copy as well. If the two cannot be distinguished, they are stored as host writes:
+//! storing too much does no harm to a replay in the same order.
 //!
 //! Validation without a capture looks at memories whose written pages the system reports, also before the host waits for
-//! the device: what is found then was written while all earlier submissions were pending. It needs the bytes only of small
-//! memories with index buffers, or with parameters of indirect commands ([`index_memory`]), and compares those if the
-//! system does not report their pages, each from its first mapping on or never.
+//! the device: what is found then was written while all earlier submissions were pending. It needs the bytes only of
+//! small memories with index buffers or indirect parameters ([`index_memory`]), and compares those if the system does not
+//! report their pages, each from its first mapping on or never.
 //!
-//! Absent on purpose: memory that the host cannot see, and what other processes write into memory that they share.
+//! Absent on purpose: what other processes write into memory that they share.
 
 mod arena;
 mod copy_hooks;
@@ -30,6 +30,7 @@ mod mapped_copy;
 mod mapped_counts;
 mod shadow;
 mod write_detection;
+mod write_sink;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -37,18 +38,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lavascope_abi::*;
 use lavascope_platform::pages::WriteGuard;
-use lavascope_record::{HostBytes, HostWriteBuilder};
+use lavascope_record::HostBytes;
 use lavascope_settings::CaptureMemory;
-use lavascope_stream::StreamThread;
 
 use crate::DeviceTable;
-use crate::backtrace::StackCapture;
-use crate::intercept::order::CommandOrdering;
 use crate::loader::instance::InstanceData;
 use crate::loader::pnext_chain::find_in_chain;
-use crate::process::listeners::Listeners;
 use crate::process::process_state::PROCESS_STATE;
-use crate::report::inline_validation::{self, InlineFindings};
 use arena::PageArena;
 use detection_choice::{copy_obstacle, is_processor};
 use host_image_copy::HostCopyImages;
@@ -59,6 +55,8 @@ use mapped_copies::{DeviceMemoryFacts, MappedCopies};
 use mapped_copy::{CopyState, NoticedBytes, WriteTarget};
 use shadow::{SEGMENT_BYTES, Shadow};
 use write_detection::WriteDetection;
+use write_sink::RecordedContents;
+pub(crate) use write_sink::{MappedWriteSink, WriteScratch};
 
 /// For which memories host writes are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,54 +156,12 @@ struct MappingState {
 /// Validation alone makes copies of so many bytes.
 const COPIES_MAX: u64 = 1 << 30;
 
-/// What records of host writes to a memory have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RecordedContents {
-    Bytes,
-    /// Which bytes were written, and not what they are.
-    Places,
-}
-
 /// Bytes of a memory that the host can reach.
 #[derive(Clone)]
 struct HostMapping {
     /// Where the first of them is.
     host: u64,
     bytes: Range<u64>,
-}
-
-/// The thread that looks, and space for its records.
-pub(crate) struct MappedWriteSink<'a> {
-    pub(crate) listeners: Listeners,
-    pub(crate) thread: &'a mut StreamThread,
-    pub(crate) stacks: &'a mut StackCapture,
-    /// Of the call that is about to be recorded.
-    pub(crate) command: Command,
-    pub(crate) scratch: &'a mut WriteScratch,
-}
-
-#[derive(Default)]
-pub(crate) struct WriteScratch {
-    /// Bytes of a memory that may have changed.
-    dirty: Vec<Range<u64>>,
-    /// Addresses of written pages.
-    written: Vec<Range<u64>>,
-    current: Vec<u8>,
-    changed: Vec<Range<usize>>,
-    /// The same without equal bytes.
-    exact: Vec<Range<usize>>,
-    writing: HostWriteBuilder,
-    words: Vec<u64>,
-    /// What inline validation found in host writes.
-    findings: Vec<InlineFindings>,
-}
-
-impl WriteScratch {
-    /// The findings in host writes since the last call.
-    #[inline(always)]
-    pub(crate) fn take_findings(&mut self) -> Vec<InlineFindings> {
-        if self.findings.is_empty() { Vec::new() } else { std::mem::take(&mut self.findings) }
-    }
 }
 
 impl HostVisibleMemories {
@@ -737,59 +693,6 @@ impl WatchedMemory {
             }
             at = next;
         }
-    }
-}
-
-impl MappedWriteSink<'_> {
-    /// From now on, changes are found after a wait for the device, or are not.
-    pub(crate) fn set_after_wait(&mut self, is_after_wait: bool) {
-        self.scratch.writing.set_after_wait(is_after_wait);
-    }
-
-    /// Makes a record of what has changed behind a byte of a memory.
-    fn record_changes(&mut self, memory: ObjectId, first: u64, needs: RecordedContents) {
-        let WriteScratch { current: live, changed, writing, findings, .. } = &mut *self.scratch;
-        writing.set_noticed_by(self.command);
-        writing.begin(memory, first);
-        for range in changed.iter() {
-            match needs {
-                RecordedContents::Bytes => writing.add_run(range.start as u32, &live[range.clone()]),
-                RecordedContents::Places => writing.add_range(range.start as u32, range.len() as u32),
-            }
-        }
-        // After the look: what another thread learned and then wrote about comes before.
-        let is_read = self.listeners.has_any(Listeners::READS);
-        if is_read {
-            self.thread.order_after_completed(&PROCESS_STATE.threads);
-        }
-        let call = self.thread.begin_beside();
-        if self.listeners.has_any(Listeners::STACKS) && CommandOrdering::has_call_stack(self.command) {
-            self.stacks.capture(self.thread.number(), call, self.command);
-        }
-        let record = writing.finish(call, self.thread.order_edges());
-        if self.listeners.has_any(Listeners::INLINE) {
-            findings.extend(inline_validation::validate_record(self.thread.number(), record).map(|it| *it));
-        }
-        if is_read {
-            self.thread.append(record);
-            self.thread.end_record();
-            self.thread.complete(call);
-        }
-    }
-}
-
-impl MappedWriteSink<'_> {
-    /// Makes a record of what the call that is about to be made reads.
-    fn record_host_bytes(&mut self, bytes: HostBytes<'_>) {
-        self.thread.order_after_completed(&PROCESS_STATE.threads);
-        let call = self.thread.begin_beside();
-        bytes.to_words(call, self.thread.order_edges(), &mut self.scratch.words);
-        if self.listeners.has_any(Listeners::INLINE) {
-            inline_validation::validate_record(self.thread.number(), &self.scratch.words);
-        }
-        self.thread.append(&self.scratch.words);
-        self.thread.end_record();
-        self.thread.complete(call);
     }
 }
 

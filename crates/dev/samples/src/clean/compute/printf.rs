@@ -45,7 +45,10 @@ fn formats(options: &SampleOptions) -> Result<(), Failure> {
     let numbers = gpu.buffer("numbers", 8, usage, MemoryPlacement::Host)?;
     gpu.write(&numbers, &[7, 0])?;
     let kernel = ComputeKernel::new(&gpu, shader!("formats.comp"), &[[numbers]], 4)?;
-    gpu.run_once("print", |commands| kernel.dispatch(&gpu, commands, 0, &[0], COUNT))?;
+    gpu.run_once("print", |commands| {
+        kernel.dispatch(&gpu, commands, 0, &[0], COUNT);
+        gpu.buffer_barrier(commands, &numbers, scope::COMPUTE_WRITE, scope::HOST_READ);
+    })?;
     options.check.words("the number", &gpu.read(&numbers)?, &[7, COUNT])
 }
 

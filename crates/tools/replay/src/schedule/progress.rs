@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
@@ -15,8 +15,10 @@ use crate::error::{ReplayError, ThreadWait, ThreadWaits};
 use crate::schedule::patience::StallClock;
 use crate::schedule::progress_counter::ProgressCounter;
 
-/// Number of polls before a thread sleeps: about two microseconds.
-const SPIN_COUNT: u32 = 400;
+/// How long a thread polls before it sleeps, in polls between two looks at the clock: how long a poll takes differs ten
+/// times between processors.
+const SPIN_TIME: Duration = Duration::from_micros(2);
+const POLLS_PER_LOOK: u32 = 16;
 /// How long a thread sleeps before it looks for a cycle.
 const CYCLE_CHECK_INTERVAL: Duration = Duration::from_millis(200);
 /// Stream numbers below this are looked up in a list, and others in a map.
@@ -133,14 +135,19 @@ impl ReplayProgress {
 
     /// Waits until a call of another thread is complete. Returns the last complete one.
     pub(crate) fn wait(&self, index: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
-        for _ in 0..SPIN_COUNT {
-            let done = self.completed(other);
-            if done >= until {
-                return Ok(done);
+        let start = Instant::now();
+        loop {
+            for _ in 0..POLLS_PER_LOOK {
+                let done = self.completed(other);
+                if done >= until {
+                    return Ok(done);
+                }
+                std::hint::spin_loop();
             }
-            std::hint::spin_loop();
+            if start.elapsed() >= SPIN_TIME {
+                return self.sleep(index, call, other, until);
+            }
         }
-        self.sleep(index, call, other, until)
     }
 
     fn sleep(&self, index: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {

@@ -221,6 +221,38 @@ fn two_wishes_are_never_both_lost() {
     });
 }
 
+/// What was complete at a push barrier is known to whoever is asked for one, and what came later need not be.
+#[test]
+fn whoever_is_asked_for_a_barrier_knows_what_was_pushed() {
+    loom::model(|| {
+        let posts = Arc::new([ThreadProgress::new(), ThreadProgress::new(), ThreadProgress::new()]);
+        posts[2].take_barrier_request();
+        posts[0].complete(5);
+        let push = |by: usize, call: u64| {
+            let posts = posts.clone();
+            thread::spawn(move || {
+                posts[by].complete(call);
+                posts.iter().for_each(ThreadProgress::note_push);
+                posts[2].request_barrier();
+            })
+        };
+        // The application orders the two: the second one knows of the first.
+        push(1, 1).join().expect("it ends");
+        let second = push(1, 2);
+        let mut known = [0; 2];
+        let barrier = |known: &mut [u64; 2]| {
+            if posts[2].take_barrier_request() {
+                known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.pushed());
+            }
+        };
+        barrier(&mut known);
+        assert!(known[0] == 5 && known[1] >= 1, "the first one is known");
+        second.join().expect("it ends");
+        barrier(&mut known);
+        assert_eq!(known, [5, 2], "and now the second");
+    });
+}
+
 /// How a thread begins that another one may have had a reason to start.
 #[derive(Clone, Copy, PartialEq)]
 enum ThreadBegin {

@@ -59,6 +59,8 @@ pub struct StreamThread {
     shared: Arc<ThreadShared>,
     number: u32,
     calls: u64,
+    /// Whether no record has come after what was complete when the thread began.
+    is_new: bool,
     /// By thread number: the last call that our records are already ordered after.
     ordered_after: Vec<u64>,
     /// The order edges of the record that is being made.
@@ -116,9 +118,24 @@ impl StreamThread {
 
     /// Orders the record that is being made after everything that other threads have completed.
     pub fn order_after_completed(&mut self, threads: &StreamThreads) {
+        self.is_new = false;
+        self.order_after_calls(threads, ThreadProgress::position);
+    }
+
+    /// Orders the record that is being made after what was complete at the last push barriers, or, for the first record of
+    /// a thread, after everything that is complete: nobody knows why the thread began. To be called if a barrier was
+    /// requested.
+    pub fn order_after_pushes(&mut self, threads: &StreamThreads) {
+        match self.is_new {
+            true => self.order_after_completed(threads),
+            false => self.order_after_calls(threads, ThreadProgress::pushed),
+        }
+    }
+
+    fn order_after_calls(&mut self, threads: &StreamThreads, call_of: impl Fn(&ThreadProgress) -> u64) {
         let own = self.number;
         for other in lock(&threads.list).iter().filter(|it| it.number != own) {
-            let call = other.progress.position();
+            let call = call_of(&other.progress);
             if call != 0 {
                 self.add_edge(OrderEdge { thread: other.number, call });
             }
@@ -203,7 +220,7 @@ impl StreamThreads {
         let idle = lock(&self.idle).pop();
         if let Some(thread) = idle {
             thread.shared.progress.request_barrier();
-            return thread;
+            return StreamThread { is_new: true, ..thread };
         }
         let mut list = lock(&self.list);
         // No thread has number zero, so no edge is the word zero.
@@ -220,6 +237,7 @@ impl StreamThreads {
             number: shared.number,
             shared,
             calls: 0,
+            is_new: true,
             ordered_after: Vec::new(),
             order_edges: Vec::new(),
             producer,
@@ -234,7 +252,9 @@ impl StreamThreads {
     /// Requests a barrier before the next record of every other thread. The position of the calling thread must already
     /// be published.
     pub fn push_barrier(&self, by: &StreamThread) {
-        for other in lock(&self.list).iter().filter(|it| it.number != by.number()) {
+        let list = lock(&self.list);
+        list.iter().for_each(|it| it.progress.note_push());
+        for other in list.iter().filter(|it| it.number != by.number()) {
             other.progress.request_barrier();
         }
     }

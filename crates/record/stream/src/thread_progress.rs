@@ -8,15 +8,18 @@ use super::atomics::{AtomicBool, AtomicU64, Ordering};
 pub(crate) struct ThreadProgress {
     /// The last call that returned. Release in `complete`; pairs with Acquire in `position`.
     position: AtomicU64,
+    /// The position when a push barrier was made last. Relaxed: the request of the barrier publishes it.
+    pushed: AtomicU64,
     /// Another thread has waited for the device, so a barrier must come before the next record. Release in
-    /// `request_barrier`, after that thread's position; pairs with Acquire in `take_barrier_request`.
+    /// `request_barrier`, after the positions that were pushed; pairs with Acquire in `take_barrier_request`.
     barrier_requested: AtomicBool,
 }
 
 impl ThreadProgress {
     /// The progress of a new thread. Its first record needs a barrier: requests made before it existed did not reach it.
     pub(crate) fn new() -> ThreadProgress {
-        ThreadProgress { position: AtomicU64::new(0), barrier_requested: AtomicBool::new(true) }
+        let (position, pushed) = (AtomicU64::new(0), AtomicU64::new(0));
+        ThreadProgress { position, pushed, barrier_requested: AtomicBool::new(true) }
     }
 
     /// Called by the thread itself when a call has returned.
@@ -33,7 +36,17 @@ impl ThreadProgress {
         self.position.load(Ordering::Acquire)
     }
 
-    /// Called by another thread, which has already published its own position.
+    /// Called by any thread that makes a push barrier, before it requests barriers of others.
+    pub(crate) fn note_push(&self) {
+        self.pushed.fetch_max(self.position(), Ordering::Relaxed);
+    }
+
+    /// The last call that had returned when a push barrier was made.
+    pub(crate) fn pushed(&self) -> u64 {
+        self.pushed.load(Ordering::Relaxed)
+    }
+
+    /// Called by another thread, which has already published its own position, and what is pushed.
     pub(crate) fn request_barrier(&self) {
         // Not a store: that would hide the position of another thread whose request it replaces.
         self.barrier_requested.swap(true, Ordering::Release);

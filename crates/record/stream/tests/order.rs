@@ -133,7 +133,7 @@ fn barriers_order_what_no_object_does() {
         let write_call = |thread: &mut StreamThread, what: u64| {
             let call = thread.begin();
             if thread.take_barrier_request() {
-                thread.order_after_completed(&shared.threads);
+                thread.order_after_pushes(&shared.threads);
             }
             thread.order_after(shared.objects.last_edge(fence));
             thread.append(&record(Command::CmdDraw, call, [what, round], thread.order_edges()));
@@ -158,7 +158,7 @@ fn barriers_order_what_no_object_does() {
                 until(&is_notified);
                 let call = third.begin();
                 assert!(third.take_barrier_request(), "the wait asked for it");
-                third.order_after_completed(&shared.threads);
+                third.order_after_pushes(&shared.threads);
                 third.append(&record(Command::CmdDraw, call, [300, round], third.order_edges()));
             });
             [first, second, third].into_iter().for_each(|it| it.join().expect("nobody panics"));

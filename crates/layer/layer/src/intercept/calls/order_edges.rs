@@ -25,7 +25,10 @@ impl ThreadLocalState {
     #[inline(always)]
     pub(super) fn begin_record(&mut self, listeners: Listeners, order: CommandOrdering) -> u64 {
         if listeners.has_any(Listeners::READS) && order.has_local_barrier | self.thread.take_barrier_request() {
-            self.thread.order_after_completed(&PROCESS_STATE.threads);
+            match order.has_local_barrier {
+                true => self.thread.order_after_completed(&PROCESS_STATE.threads),
+                false => self.thread.order_after_pushes(&PROCESS_STATE.threads),
+            }
         }
         self.record.clear();
         self.thread.begin()

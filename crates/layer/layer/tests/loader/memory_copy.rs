@@ -284,6 +284,127 @@ fn what_the_host_sets_back_is_in_the_trace() {
     assert_eq!(writes, vec![(68, vec![0; 4]); 3]);
 }
 
+/// How a program can write to mapped memory besides plain stores.
+const PAGE_WRITES: [fn(*mut u8, usize, u8); 5] = [
+    // A call of the system writes.
+    |to, size, value| {
+        let (reader, mut writer) = std::io::pipe().expect("a pipe");
+        std::io::Write::write_all(&mut writer, &vec![value; size]).expect("there is room in a pipe");
+        // SAFETY: the memory is mapped, with so many bytes.
+        let read = unsafe { libc::read(std::os::fd::AsRawFd::as_raw_fd(&reader), to.cast(), size) };
+        assert_eq!(read, size as isize, "{}", std::io::Error::last_os_error());
+    },
+    // Vectors, past the caches.
+    |to, size, value| {
+        for at in (0..size).step_by(16) {
+            // SAFETY: the memory is mapped, with so many bytes, and begins with a page.
+            unsafe {
+                use std::arch::x86_64::{_mm_set1_epi8, _mm_stream_si128};
+                _mm_stream_si128(to.add(at).cast(), _mm_set1_epi8(value.cast_signed()));
+            }
+        }
+        // SAFETY: every processor with the stores above has it.
+        unsafe { std::arch::x86_64::_mm_sfence() };
+    },
+    // The kernel drops the pages, and they are zeros; then they are written.
+    |to, size, value| {
+        // SAFETY: whole pages of mapped memory, whose contents nobody needs.
+        assert_eq!(unsafe { libc::madvise(to.cast(), size, libc::MADV_DONTNEED) }, 0);
+        // SAFETY: the memory is mapped, with so many bytes.
+        unsafe { to.write_bytes(value, size) };
+    },
+    // A forked process exists while the memory is written, and has written to its own view of it.
+    |to, size, value| {
+        // SAFETY: the new process writes to memory that is mapped, and ends at once.
+        let child = unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                to.write_bytes(!value, 8);
+                libc::_exit(0);
+            }
+            child
+        };
+        let mut status = 0;
+        // SAFETY: a process that this one has started, and a place of ours.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        // SAFETY: the memory is mapped, with so many bytes.
+        unsafe { to.write_bytes(value, size) };
+    },
+    // Huge pages are asked for.
+    |to, size, value| {
+        // SAFETY: whole pages of mapped memory. The system may have no huge pages.
+        unsafe { libc::madvise(to.cast(), size, libc::MADV_HUGEPAGE) };
+        // SAFETY: the memory is mapped, with so many bytes.
+        unsafe { to.write_bytes(value, size) };
+    },
+];
+
+fn write_in_all_ways() {
+    const PAGES: usize = 4096 * 2;
+    let entry = entry();
+    let world = Setup::OFF.world(&entry);
+    let device = &world.device;
+    // SAFETY: new objects of a device that is alive (lifetime).
+    let (pool, fence) = unsafe {
+        (
+            device.create_command_pool(&vk::CommandPoolCreateInfo::default(), None).expect("made"),
+            device.create_fence(&vk::FenceCreateInfo::default(), None).expect("made"),
+        )
+    };
+    let recorder = Recorder { world: &world, pool, fence };
+    let (shared, result) = (MappedBuffer::new(&world), MappedBuffer::new(&world));
+    for round in 1..=4u8 {
+        for (at, write) in PAGE_WRITES.iter().enumerate() {
+            let value = round * 16 + at as u8;
+            let region = vk::BufferCopy { size: BYTES, ..Default::default() };
+            write(shared.host.cast_mut().cast::<u8>().wrapping_add(at * PAGES), PAGES, value);
+            // SAFETY: recorded here; both buffers have so many bytes.
+            let copy = |commands| unsafe { device.cmd_copy_buffer(commands, shared.buffer, result.buffer, &[region]) };
+            recorder.submit(Wait::Fence, copy, || ());
+            let words = at * PAGES / 4..(at + 1) * PAGES / 4;
+            let wanted = u32::from_ne_bytes([value; 4]);
+            let differing = words.into_iter().find(|it| result.word(*it).load(Ordering::Relaxed) != wanted);
+            assert_eq!(differing, None, "round {round}, way {at}: the first other word");
+        }
+    }
+    shared.destroy(device);
+    result.destroy(device);
+    // SAFETY: the device is idle (lifetime).
+    unsafe {
+        device.destroy_fence(fence, None);
+        device.destroy_command_pool(pool, None);
+    }
+    world.destroy();
+}
+
+#[test]
+fn every_way_to_write_reaches_the_device() {
+    let name = "memory_copy::every_way_to_write_reaches_the_device";
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_CAPTURE_MEMORY", "copy"),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+        ("LAVASCOPE_NULL_EXECUTE", "transfer"),
+    ];
+    let Some(outcome) = child(name, &environment, write_in_all_ways) else { return };
+    assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+}
+
+#[test]
+fn every_way_to_write_reaches_a_driver_on_the_processor() {
+    let name = "memory_copy::every_way_to_write_reaches_a_driver_on_the_processor";
+    let driver = lavapipe();
+    let driver = driver.to_string_lossy();
+    let environment = [
+        ("LAVASCOPE_CAPTURE", "{folder}/trace.lava"),
+        ("LAVASCOPE_REPORT", "{folder}/report"),
+        ("VK_DRIVER_FILES", &*driver),
+        ("VK_ICD_FILENAMES", &*driver),
+    ];
+    let Some(outcome) = child(name, &environment, write_in_all_ways) else { return };
+    assert_eq!(outcome.of_kind("bug"), Vec::<serde_json::Value>::new());
+}
+
 /// A capture that has ended leaves the copies: nobody listens any more, and the data still has to arrive.
 #[test]
 fn data_arrives_after_the_capture_has_ended() {

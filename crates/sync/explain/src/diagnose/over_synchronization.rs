@@ -20,9 +20,9 @@ fn capitalized(text: &str) -> String {
 }
 
 fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagnostic {
-    let site = location_text(redundant_sync.location, names);
+    let location = location_text(redundant_sync.location, names);
     let (what, removed) = match redundant_sync.removal {
-        Removal::Whole => (site.clone(), site.clone()),
+        Removal::Whole => (location.clone(), location.clone()),
         Removal::Bits(bits) => (
             bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "in", names),
             bits_text(&bits, (redundant_sync.location, SyncVersion::Two), "from", names),
@@ -37,7 +37,7 @@ fn diagnostic(redundant_sync: &RedundantSync, names: &dyn ProgramNames) -> Diagn
     Diagnostic {
         locations: vec![DiagnosticLocation {
             access: AccessText { action: "orders nothing that needs it".to_owned(), ..AccessText::default() },
-            ..DiagnosticLocation::new("operation", site.clone(), site)
+            ..DiagnosticLocation::new("operation", location.clone(), location)
         }],
         properties: vec![Property { key: "accesses", value: redundant_sync.accesses.to_string() }],
         // The search removed this operation alone, and checked the program again.

@@ -14,10 +14,10 @@ pub(crate) fn apply(program: &Program, change: &ProgramChange) -> Option<Program
     let mut changed = program.clone();
     let item = &mut changed;
     match change {
-        ProgramChange::AddBits { location: site, bits, .. } => {
-            edit(item, *site, &mut |scope| *scope = join(*scope, *bits))?
+        ProgramChange::AddBits { location, bits, .. } => {
+            edit(item, *location, &mut |scope| *scope = join(*scope, *bits))?
         }
-        ProgramChange::ExtendRange { location: site, region, .. } => match dependency_target_at(item, *site)? {
+        ProgramChange::ExtendRange { location, region, .. } => match dependency_target_at(item, *location)? {
             DependencyTarget::Resource { region: own, .. } | DependencyTarget::Transition { region: own, .. } => {
                 *own = region.clone()
             }
@@ -127,10 +127,10 @@ pub(crate) fn union(left: SyncScope, right: SyncScope) -> SyncScope {
 /// Changes the masks of an operation in the program.
 pub(crate) fn edit(
     program: &mut Program,
-    site: OperationLocation,
+    location: OperationLocation,
     change: &mut dyn FnMut(&mut SyncScope),
 ) -> Option<()> {
-    match site {
+    match location {
         OperationLocation::Barrier { buffer, command, dependency: element } => {
             let Command::Barrier(barrier) = command_at(program, buffer, command)? else { return None };
             match barrier {
@@ -239,9 +239,9 @@ fn command_at(program: &mut Program, buffer: CommandBufferId, command: u32) -> O
 }
 
 /// The target of a dependency: global memory, a resource, or a transition.
-fn dependency_target_at(program: &mut Program, site: OperationLocation) -> Option<&mut DependencyTarget> {
+fn dependency_target_at(program: &mut Program, location: OperationLocation) -> Option<&mut DependencyTarget> {
     let (OperationLocation::Barrier { buffer, command, dependency: element }
-    | OperationLocation::Event { buffer, command, dependency: element, .. }) = site
+    | OperationLocation::Event { buffer, command, dependency: element, .. }) = location
     else {
         return None;
     };
@@ -249,7 +249,7 @@ fn dependency_target_at(program: &mut Program, site: OperationLocation) -> Optio
         Command::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => dependencies,
         Command::WaitEvents(WaitEvents::Sync1 { dependencies, .. }) => dependencies,
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
-            let OperationLocation::Event { event, .. } = site else { return None };
+            let OperationLocation::Event { event, .. } = location else { return None };
             &mut events.get_mut(event as usize)?.1
         }
         _ => return None,
@@ -262,9 +262,9 @@ fn new_semaphore(program: &mut Program) -> SemaphorePoint {
     SemaphorePoint { semaphore: SemaphoreId(program.semaphore_count - 1), value: None }
 }
 
-fn batch(program: &mut Program, site: BatchLocation) -> Option<&mut SubmitBatch> {
-    let HostStep::Submit { batches, .. } = program.steps.get_mut(site.step as usize)? else { return None };
-    batches.get_mut(site.batch as usize)
+fn batch(program: &mut Program, location: BatchLocation) -> Option<&mut SubmitBatch> {
+    let HostStep::Submit { batches, .. } = program.steps.get_mut(location.step as usize)? else { return None };
+    batches.get_mut(location.batch as usize)
 }
 
 fn batch_part(program: &mut Program, part: BatchSemaphoreLocation) -> Option<&mut SubmitBatch> {

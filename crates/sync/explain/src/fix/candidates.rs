@@ -143,7 +143,7 @@ fn bits(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>> {
             *own = union(*own, explanation.missing);
         }
     }
-    sites.into_iter().map(|(site, bits)| vec![add_bits(site, bits)]).collect()
+    sites.into_iter().map(|(location, bits)| vec![add_bits(location, bits)]).collect()
 }
 
 /// Extends existing barriers on another region of the same resource, and adds the bits that they
@@ -161,14 +161,14 @@ fn ranges(explanations: &[(AccessPair, Explanation)]) -> Vec<Vec<ProgramChange>>
                 _ => own.clone(),
             };
             let Some(region) = bounding_region(&wanted, &explanation.region) else { continue };
-            let site = operation.location;
-            let missing = found.get(&site).map_or(SyncScope::default(), |it| it.1);
-            let change = ProgramChange::ExtendRange { location: site, resource: *resource, region };
-            found.insert(site, (change, union(missing, operation.missing)));
+            let location = operation.location;
+            let missing = found.get(&location).map_or(SyncScope::default(), |it| it.1);
+            let change = ProgramChange::ExtendRange { location, resource: *resource, region };
+            found.insert(location, (change, union(missing, operation.missing)));
         }
     }
-    let changes = |(site, (change, bits)): (OperationLocation, (ProgramChange, SyncScope))| {
-        let more = (bits != SyncScope::default()).then_some(add_bits(site, bits));
+    let changes = |(location, (change, bits)): (OperationLocation, (ProgramChange, SyncScope))| {
+        let more = (bits != SyncScope::default()).then_some(add_bits(location, bits));
         std::iter::once(change).chain(more).collect()
     };
     found.into_iter().map(changes).collect()

@@ -217,21 +217,25 @@ impl ProgramChange {
 
     fn text(&self, names: &dyn ProgramNames) -> String {
         match self {
-            ProgramChange::AddBits { location: site, bits, adds_memory_barrier: false, version } => {
-                format!("add {}", bits_text(bits, (*site, *version), "to", names))
+            ProgramChange::AddBits { location, bits, adds_memory_barrier: false, version } => {
+                format!("add {}", bits_text(bits, (*location, *version), "to", names))
             }
-            ProgramChange::AddBits { location: site, bits, adds_memory_barrier: true, version } => {
+            ProgramChange::AddBits { location, bits, adds_memory_barrier: true, version } => {
                 let access = SyncScope { src_stages: 0, dst_stages: 0, ..*bits };
                 let stages = SyncScope { src_access: 0, dst_access: 0, ..*bits };
                 let more = match stages == SyncScope::default() {
                     true => String::new(),
-                    false => format!("; and add {}", bits_text(&stages, (*site, *version), "to", names)),
+                    false => format!("; and add {}", bits_text(&stages, (*location, *version), "to", names)),
                 };
-                let (masks, place) = (masks_text(&access, *version), location_text(*site, names));
+                let (masks, place) = (masks_text(&access, *version), location_text(*location, names));
                 format!("add a VkMemoryBarrier ({masks}) to {place}{more}")
             }
-            ProgramChange::ExtendRange { location: site, resource, region } => {
-                format!("extend the range of {} to {}", location_text(*site, names), names.region(*resource, region))
+            ProgramChange::ExtendRange { location, resource, region } => {
+                format!(
+                    "extend the range of {} to {}",
+                    location_text(*location, names),
+                    names.region(*resource, region)
+                )
             }
             ProgramChange::InsertBarrier { buffer, before, dependency, flags, feature, version } => {
                 let (what, place) =
@@ -369,13 +373,13 @@ fn masks_text(scope: &SyncScope, version: SyncVersion) -> String {
 /// `from`.
 pub(crate) fn bits_text(
     bits: &SyncScope,
-    (site, version): (OperationLocation, SyncVersion),
+    (location, version): (OperationLocation, SyncVersion),
     word: &str,
     names: &dyn ProgramNames,
 ) -> String {
     let mut parts = Vec::new();
     let (stages, accesses) = (|mask: u64| version.stage_names(mask), |mask: u64| version.access_names(mask));
-    if let OperationLocation::Semaphore { signal, wait } = site {
+    if let OperationLocation::Semaphore { signal, wait } = location {
         let part = |mask: &str, kind: &str, semaphore_location: Option<BatchSemaphoreLocation>| match semaphore_location
         {
             Some(semaphore_location) => format!(
@@ -394,12 +398,12 @@ pub(crate) fn bits_text(
     parts.extend((bits.src_access != 0).then(|| format!("{} {word} srcAccessMask", accesses(bits.src_access))));
     parts.extend((bits.dst_stages != 0).then(|| format!("{} {word} dstStageMask", stages(bits.dst_stages))));
     parts.extend((bits.dst_access != 0).then(|| format!("{} {word} dstAccessMask", accesses(bits.dst_access))));
-    format!("{} of {}", parts.join(" and "), location_text(site, names))
+    format!("{} of {}", parts.join(" and "), location_text(location, names))
 }
 
-pub(crate) fn location_text(site: OperationLocation, names: &dyn ProgramNames) -> String {
+pub(crate) fn location_text(location: OperationLocation, names: &dyn ProgramNames) -> String {
     let element = |it: Option<u32>| it.map_or(String::new(), |it| format!("dependency {it} of "));
-    match site {
+    match location {
         OperationLocation::Barrier { buffer, command, dependency: value } => {
             format!("{}the barrier at {}", element(value), names.recorded_command(buffer, command))
         }

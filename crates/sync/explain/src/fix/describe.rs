@@ -142,13 +142,13 @@ fn set_change(
     names: &dyn ProgramNames,
 ) -> Option<FixChange> {
     let OperationLocation::Event { set: Some((buffer, command)), .. } = location else { return None };
-    let site = OperationLocation::SetEvent { buffer, command };
+    let location = OperationLocation::SetEvent { buffer, command };
     let bits = match version {
         SyncVersion::One => SyncScope { src_stages: bits.src_stages, ..SyncScope::default() },
         SyncVersion::Two => bits,
     };
-    let edits = mask_edits((site, version), given, bits);
-    (!edits.is_empty()).then(|| at_location(site, edits, names))
+    let edits = mask_edits((location, version), given, bits);
+    (!edits.is_empty()).then(|| at_location(location, edits, names))
 }
 
 fn added(field: &str, after: String) -> FixEdit {

@@ -23,14 +23,14 @@ struct ExplanationScore {
 fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
     let mut score = ExplanationScore::default();
     for program in (1..=programs).map(|seed| random_program(seed, &kinds)).filter(|it| check(it).is_empty()) {
-        for RemovableSync { location: site, scope, .. } in sync_locations(&program) {
+        for RemovableSync { location, scope, .. } in sync_locations(&program) {
             for bits in single_bits(scope) {
-                let Some(weak) = without_sync(&program, site, Removal::Bits(bits)) else { continue };
+                let Some(weak) = without_sync(&program, location, Removal::Bits(bits)) else { continue };
                 let found = check(&weak);
                 if found.is_empty() {
                     continue;
                 }
-                let named = operations(&weak, &found, site);
+                let named = operations(&weak, &found, location);
                 score.all += 1;
                 score.named += usize::from(!named.is_empty());
                 score.blamed += usize::from(named.iter().flat_map(|it| &it.gaps).any(|gap| blames_bits(*gap, bits)));
@@ -41,10 +41,10 @@ fn score(kinds: ProgramFeatures, programs: u64) -> ExplanationScore {
 }
 
 /// The weakened operation, as the explanations describe it.
-fn operations(program: &Program, found: &[Hazard], site: OperationLocation) -> Vec<SyncOperation> {
+fn operations(program: &Program, found: &[Hazard], location: OperationLocation) -> Vec<SyncOperation> {
     let explainer = Explainer::new(program);
     let explanations = found.iter().filter_map(|it| explainer.explain(it));
-    let is_it = |it: &SyncOperation| it.coverage != ScopeCoverage::Both && is_same(it.location, site);
+    let is_it = |it: &SyncOperation| it.coverage != ScopeCoverage::Both && is_same(it.location, location);
     explanations.flat_map(|it| it.operations).filter(is_it).collect()
 }
 

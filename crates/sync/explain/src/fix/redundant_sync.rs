@@ -52,8 +52,8 @@ pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> Over
     let verdicts = check(program);
     let timeline = ExecutionTimeline::new(program);
     let mut found = OverSynchronization { redundant: Vec::new(), checks: 0, untried: 0 };
-    let is_needless = |found: &mut OverSynchronization, site: OperationLocation, what: Removal| {
-        let Some(changed) = without_sync(program, site, what) else { return false };
+    let is_needless = |found: &mut OverSynchronization, location: OperationLocation, what: Removal| {
+        let Some(changed) = without_sync(program, location, what) else { return false };
         if found.checks >= budget.checks_max {
             found.untried += 1;
             return false;
@@ -61,18 +61,18 @@ pub fn find_over_synchronization(program: &Program, budget: CheckBudget) -> Over
         found.checks += 1;
         check(&changed) == verdicts
     };
-    for RemovableSync { location: site, scope, removability: whole } in sync_locations(program) {
-        if whole == Removability::Removable && is_needless(&mut found, site, Removal::Whole) {
-            let accesses = ordered_access_count(&timeline, site, scope);
-            found.redundant.push(RedundantSync { location: site, removal: Removal::Whole, accesses });
+    for RemovableSync { location, scope, removability: whole } in sync_locations(program) {
+        if whole == Removability::Removable && is_needless(&mut found, location, Removal::Whole) {
+            let accesses = ordered_access_count(&timeline, location, scope);
+            found.redundant.push(RedundantSync { location, removal: Removal::Whole, accesses });
             continue;
         }
         for bit in single_bits(scope) {
             let what = Removal::Bits(bit);
-            if is_needless(&mut found, site, what) {
-                let less = ordered_access_count(&timeline, site, minus(scope, bit));
-                let accesses = ordered_access_count(&timeline, site, scope).saturating_sub(less);
-                found.redundant.push(RedundantSync { location: site, removal: what, accesses });
+            if is_needless(&mut found, location, what) {
+                let less = ordered_access_count(&timeline, location, minus(scope, bit));
+                let accesses = ordered_access_count(&timeline, location, scope).saturating_sub(less);
+                found.redundant.push(RedundantSync { location, removal: what, accesses });
             }
         }
     }
@@ -107,9 +107,9 @@ pub(crate) fn sync_locations(program: &Program) -> Vec<RemovableSync> {
     for (index, pass) in program.render_passes.iter().enumerate() {
         for (dependency, subpass_dependency) in pass.dependencies.iter().enumerate() {
             let pass = RenderPassId(index as u32);
-            let site = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
+            let location = OperationLocation::Subpass { pass, dependency: Some(dependency as u32) };
             found.push(RemovableSync {
-                location: site,
+                location,
                 scope: subpass_dependency.scope,
                 removability: Removability::Removable,
             });
@@ -121,17 +121,17 @@ pub(crate) fn sync_locations(program: &Program) -> Vec<RemovableSync> {
             let part =
                 |index: usize| BatchSemaphoreLocation { step: step as u32, batch: batch as u32, index: index as u32 };
             for (index, semaphore_signal) in submit_batch.signals.iter().enumerate() {
-                let site = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
+                let location = OperationLocation::Semaphore { signal: Some(part(index)), wait: None };
                 found.push(RemovableSync {
-                    location: site,
+                    location,
                     scope: SyncScope { src_stages: semaphore_signal.stages, ..SyncScope::default() },
                     removability: Removability::Needed,
                 });
             }
             for (index, semaphore_wait) in submit_batch.waits.iter().enumerate() {
-                let site = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
+                let location = OperationLocation::Semaphore { signal: None, wait: Some(part(index)) };
                 found.push(RemovableSync {
-                    location: site,
+                    location,
                     scope: SyncScope { dst_stages: semaphore_wait.stages, ..SyncScope::default() },
                     removability: Removability::Needed,
                 });
@@ -149,8 +149,8 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
     match command {
         Command::Barrier(Barrier::Sync2 { dependencies }) => {
             for (element, item) in dependencies.iter().enumerate() {
-                let site = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
-                found.push(RemovableSync { location: site, scope: item.scope, removability: whole(&item.target) });
+                let location = OperationLocation::Barrier { buffer, command: index, dependency: Some(element as u32) };
+                found.push(RemovableSync { location, scope: item.scope, removability: whole(&item.target) });
             }
         }
         Command::Barrier(Barrier::Sync1 { src_stages, dst_stages, dependencies }) => {
@@ -160,17 +160,17 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
                 .find(|it| it.target == DependencyTarget::Global)
                 .map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
-            let site = OperationLocation::Barrier { buffer, command: index, dependency: None };
+            let location = OperationLocation::Barrier { buffer, command: index, dependency: None };
             let removability = if all { Removability::Removable } else { Removability::Needed };
-            found.push(RemovableSync { location: site, scope, removability });
+            found.push(RemovableSync { location, scope, removability });
         }
         Command::WaitEvents(WaitEvents::Sync2 { events }) => {
             for (event, (_, dependencies)) in events.iter().enumerate() {
                 for (element, item) in dependencies.iter().enumerate() {
                     let (event, element) = (event as u32, Some(element as u32));
-                    let site =
+                    let location =
                         OperationLocation::Event { set: None, buffer, command: index, event, dependency: element };
-                    found.push(RemovableSync { location: site, scope: item.scope, removability: whole(&item.target) });
+                    found.push(RemovableSync { location, scope: item.scope, removability: whole(&item.target) });
                 }
             }
         }
@@ -180,8 +180,8 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
                 .find(|it| it.target == DependencyTarget::Global)
                 .map_or(SyncScope::default(), |it| it.scope);
             let scope = SyncScope { src_stages: *src_stages, dst_stages: *dst_stages, ..memory };
-            let site = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
-            found.push(RemovableSync { location: site, scope, removability: Removability::Needed });
+            let location = OperationLocation::Event { set: None, buffer, command: index, event: 0, dependency: None };
+            found.push(RemovableSync { location, scope, removability: Removability::Needed });
         }
         _ => {}
     }
@@ -189,17 +189,17 @@ fn command_sites(command: &Command, buffer: CommandBufferId, index: u32, found: 
 
 /// The program without an operation or without some of its bits. The locations of all commands stay
 /// the same.
-pub(crate) fn without_sync(program: &Program, site: OperationLocation, what: Removal) -> Option<Program> {
+pub(crate) fn without_sync(program: &Program, location: OperationLocation, what: Removal) -> Option<Program> {
     let mut changed = program.clone();
     match what {
-        Removal::Bits(bits) => edit(&mut changed, site, &mut |scope| *scope = minus(*scope, bits))?,
-        Removal::Whole => remove(&mut changed, site)?,
+        Removal::Bits(bits) => edit(&mut changed, location, &mut |scope| *scope = minus(*scope, bits))?,
+        Removal::Whole => remove(&mut changed, location)?,
     }
     Some(changed)
 }
 
-fn remove(program: &mut Program, site: OperationLocation) -> Option<()> {
-    match site {
+fn remove(program: &mut Program, location: OperationLocation) -> Option<()> {
+    match location {
         OperationLocation::Barrier { buffer, command, dependency: element } => {
             let commands = &mut program.command_buffers.get_mut(buffer.0 as usize)?.commands;
             match (commands.get_mut(command as usize)?, element) {
@@ -248,10 +248,10 @@ pub(crate) fn single_bits(scope: SyncScope) -> Vec<SyncScope> {
 
 /// The number of accesses in the scopes of an operation, over all its executions: earlier accesses
 /// in the first scope and later accesses in the second scope. Zero if one of the two is empty.
-fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocation, scope: SyncScope) -> usize {
+fn ordered_access_count(timeline: &ExecutionTimeline<'_>, location: OperationLocation, scope: SyncScope) -> usize {
     let mut total = 0;
     for (index, moment) in timeline.moments.iter().enumerate() {
-        if !is_execution_of(&moment.action, site) {
+        if !is_execution_of(&moment.action, location) {
             continue;
         }
         let flags = timeline.program.queues.get(usize::from(moment.queue)).map_or(0, |it| it.flags);
@@ -263,7 +263,7 @@ fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocatio
             before += usize::from(at < index && expanded.src.has(stage));
             after += usize::from(at > index && expanded.dst.has(stage));
         }
-        total += match site {
+        total += match location {
             // The other scope of a semaphore is on another queue.
             OperationLocation::Semaphore { .. } => before + after,
             _ if before == 0 || after == 0 => 0,
@@ -273,10 +273,10 @@ fn ordered_access_count(timeline: &ExecutionTimeline<'_>, site: OperationLocatio
     total
 }
 
-fn is_execution_of(what: &TimelineAction, site: OperationLocation) -> bool {
+fn is_execution_of(what: &TimelineAction, location: OperationLocation) -> bool {
     let same_site = |executed_dependency: &crate::follow::dependency::ExecutedDependency| match (
         executed_dependency.location,
-        site,
+        location,
     ) {
         (
             OperationLocation::Event { buffer, command, event, dependency: element, .. },
@@ -284,7 +284,7 @@ fn is_execution_of(what: &TimelineAction, site: OperationLocation) -> bool {
         ) => (buffer, command, event, element) == (b, c, e, l),
         (left, right) => left == right,
     };
-    match (what, site) {
+    match (what, location) {
         (TimelineAction::Depends(all) | TimelineAction::SubpassBegins(all) | TimelineAction::PassEnds(all), _) => {
             all.iter().any(same_site)
         }

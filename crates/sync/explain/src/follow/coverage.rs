@@ -340,9 +340,9 @@ impl Follower<'_> {
             gaps.push(CoverageGap::WaitStages);
             missing.dst_stages = self.required_stage();
         }
-        let site = OperationLocation::Semaphore { signal: own, wait: Some(part) };
+        let location = OperationLocation::Semaphore { signal: own, wait: Some(part) };
         let scope = semaphore_scope(given, stages);
-        self.push_queue_operation(moment, SyncOperationKind::Semaphore, site, scope, (is_held, gaps, missing));
+        self.push_queue_operation(moment, SyncOperationKind::Semaphore, location, scope, (is_held, gaps, missing));
     }
 
     pub(crate) fn record_submit(&mut self, moment: &TimelineMoment, known: SignalSyncState) {
@@ -351,14 +351,14 @@ impl Follower<'_> {
         if self.mode == FollowMode::WithOperations && self.prior_queue == self.timeline.host() && is_own && is_batch {
             let is_held = known.orders(self.prior.is_write());
             let gaps = if is_held { Vec::new() } else { vec![CoverageGap::BeforeAccess] };
-            let site = OperationLocation::Step(
+            let location = OperationLocation::Step(
                 moment.submitted.map_or(0, |it| step_of(&self.timeline.moments[it].executed_at)),
             );
             let scope = semaphore_scope(PipelineStageFlags2::HOST.0, PipelineStageFlags2::ALL_COMMANDS.0);
             self.push_queue_operation(
                 moment,
                 SyncOperationKind::Submit,
-                site,
+                location,
                 scope,
                 (is_held, gaps, SyncScope::default()),
             );
@@ -384,16 +384,16 @@ impl Follower<'_> {
         } else if self.at_submitted.is_none_or(|it| it < self.moment_index) {
             gaps.push(CoverageGap::SubmittedBefore);
         }
-        let site = OperationLocation::Step(step_of(&moment.executed_at));
+        let location = OperationLocation::Step(step_of(&moment.executed_at));
         let scope = semaphore_scope(PipelineStageFlags2::ALL_COMMANDS.0, PipelineStageFlags2::ALL_COMMANDS.0);
-        self.push_queue_operation(moment, SyncOperationKind::HostWait, site, scope, (is_held, gaps, missing));
+        self.push_queue_operation(moment, SyncOperationKind::HostWait, location, scope, (is_held, gaps, missing));
     }
 
     fn push_queue_operation(
         &mut self,
         moment: &TimelineMoment,
         kind: SyncOperationKind,
-        site: OperationLocation,
+        location: OperationLocation,
         scope: SyncScope,
         (is_held, gaps, missing): (bool, Vec<CoverageGap>, SyncScope),
     ) {
@@ -407,7 +407,7 @@ impl Follower<'_> {
             executed_at: place,
             agent: lane,
             kind,
-            location: site,
+            location,
             member: None,
             scope,
             version: SyncVersion::Two,
@@ -433,7 +433,7 @@ impl Follower<'_> {
             {
                 continue;
             }
-            let (kind, site, given) = match &moment.action {
+            let (kind, location, given) = match &moment.action {
                 TimelineAction::Signals { stages, location: part } => (
                     SyncOperationKind::Semaphore,
                     OperationLocation::Semaphore { signal: Some(*part), wait: None },
@@ -453,7 +453,7 @@ impl Follower<'_> {
                 gaps.insert(0, CoverageGap::SourceStage);
                 missing.src_stages = stage_bit(self.prior.usage);
             }
-            self.push_queue_operation(moment, kind, site, semaphore_scope(given, 0), (false, gaps, missing));
+            self.push_queue_operation(moment, kind, location, semaphore_scope(given, 0), (false, gaps, missing));
         }
         self.record_present_waits();
         for index in self.pair.later.0 + 1..self.timeline.moments.len() {
@@ -487,10 +487,10 @@ impl Follower<'_> {
                 gaps.push(CoverageGap::SourceStage);
                 missing.src_stages = stage_bit(self.prior.usage);
             }
-            let site = OperationLocation::Semaphore { signal: Some(part), wait: None };
+            let location = OperationLocation::Semaphore { signal: Some(part), wait: None };
             let moment = &self.timeline.moments[self.pair.later.0];
             let scope = semaphore_scope(stages, PipelineStageFlags2::ALL_COMMANDS.0);
-            self.push_queue_operation(moment, SyncOperationKind::Semaphore, site, scope, (is_held, gaps, missing));
+            self.push_queue_operation(moment, SyncOperationKind::Semaphore, location, scope, (is_held, gaps, missing));
         }
     }
 }

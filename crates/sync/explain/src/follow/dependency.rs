@@ -85,14 +85,14 @@ pub(crate) fn barrier_dependencies(
     buffer: CommandBufferId,
     command: u32,
 ) -> Vec<ExecutedDependency> {
-    let site = |element| OperationLocation::Barrier { buffer, command, dependency: element };
+    let location = |element| OperationLocation::Barrier { buffer, command, dependency: element };
     let maker =
         DependencyBuilder { kind: SyncOperationKind::Barrier, flags: builder.flags(), family: builder.family() };
     match barrier {
         Barrier::Sync1 { src_stages, dst_stages, dependencies } => {
-            maker.version_1(dependencies, (*src_stages, *dst_stages), site)
+            maker.version_1(dependencies, (*src_stages, *dst_stages), location)
         }
-        Barrier::Sync2 { dependencies } => maker.version_2(dependencies, site),
+        Barrier::Sync2 { dependencies } => maker.version_2(dependencies, location),
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn event_wait_dependencies(
             Some(TimelineAction::SetsEvent { stages, given, recorded_at: recorded }) => (*stages, *given, *recorded),
             _ => (StageSet::default(), 0, None),
         };
-        let site = |element| OperationLocation::Event {
+        let location = |element| OperationLocation::Event {
             set: recorded,
             buffer,
             command,
@@ -121,8 +121,8 @@ pub(crate) fn event_wait_dependencies(
             dependency: element,
         };
         let elements = match stages {
-            Some(stages) => maker.version_1(dependencies, stages, site),
-            None => maker.version_2(dependencies, site),
+            Some(stages) => maker.version_1(dependencies, stages, location),
+            None => maker.version_2(dependencies, location),
         };
         found.extend(elements.into_iter().map(|mut executed_dependency| {
             executed_dependency.scope.src.0 &= set_stages.0;
@@ -169,10 +169,10 @@ impl DependencyBuilder {
     fn version_2(
         &self,
         dependencies: &[Dependency],
-        site: impl Fn(Option<u32>) -> OperationLocation,
+        location: impl Fn(Option<u32>) -> OperationLocation,
     ) -> Vec<ExecutedDependency> {
         let element =
-            |(index, it): (usize, &Dependency)| self.dependency(it, site(Some(index as u32)), it.scope, false);
+            |(index, it): (usize, &Dependency)| self.dependency(it, location(Some(index as u32)), it.scope, false);
         dependencies.iter().enumerate().map(element).collect()
     }
 
@@ -182,7 +182,7 @@ impl DependencyBuilder {
         &self,
         dependencies: &[Dependency],
         (src_stages, dst_stages): (u64, u64),
-        site: impl Fn(Option<u32>) -> OperationLocation,
+        location: impl Fn(Option<u32>) -> OperationLocation,
     ) -> Vec<ExecutedDependency> {
         let is_global = |it: &Dependency| matches!(it.target, DependencyTarget::Global);
         let mut global = SyncScope { src_stages, dst_stages, ..SyncScope::default() };
@@ -191,7 +191,7 @@ impl DependencyBuilder {
             global.dst_access |= item.scope.dst_access;
         }
         let whole = Dependency { scope: global, target: DependencyTarget::Global };
-        let mut found = vec![self.dependency(&whole, site(None), global, true)];
+        let mut found = vec![self.dependency(&whole, location(None), global, true)];
         let everywhere = found[0].scope;
         for (index, item) in dependencies.iter().enumerate().filter(|it| !is_global(it.1)) {
             let given = SyncScope {
@@ -199,7 +199,7 @@ impl DependencyBuilder {
                 dst_access: item.scope.dst_access | global.dst_access,
                 ..global
             };
-            let mut element = self.dependency(item, site(Some(index as u32)), given, true);
+            let mut element = self.dependency(item, location(Some(index as u32)), given, true);
             let scope = &mut element.scope;
             scope.src_usages = scope.src_usages.union(everywhere.src_usages);
             scope.dst_usages = scope.dst_usages.union(everywhere.dst_usages);
@@ -215,7 +215,7 @@ impl DependencyBuilder {
     fn dependency(
         &self,
         item: &Dependency,
-        site: OperationLocation,
+        location: OperationLocation,
         given: SyncScope,
         is_united: bool,
     ) -> ExecutedDependency {
@@ -235,7 +235,7 @@ impl DependencyBuilder {
         };
         ExecutedDependency {
             kind: self.kind,
-            location: site,
+            location,
             given_scope: given,
             scope,
             resource_region: about,

@@ -7,12 +7,12 @@ use crate::OperationLocation;
 
 /// The barrier as a member of the call's parameters, if the call has several barriers. For a location without an index,
 /// that is the first barrier for all memory.
-pub(crate) fn barrier_member(program: &Program, site: OperationLocation) -> Option<String> {
-    let CommandDependencies { all, element, .. } = dependencies(program, with_index(program, site)?)?;
+pub(crate) fn barrier_member(program: &Program, location: OperationLocation) -> Option<String> {
+    let CommandDependencies { all, element, .. } = dependencies(program, with_index(program, location)?)?;
     let index = array_index(program, all, element)?;
     let array = array_of(program, &all[element]);
     let member = format!("{array}[{index}]");
-    match wait_index(program, site) {
+    match wait_index(program, location) {
         Some(event) => Some(format!("pDependencyInfos[{event}].{member}")),
         None => (all.len() > 1).then_some(member),
     }
@@ -38,12 +38,12 @@ pub(crate) fn array_of(program: &Program, dependency: &Dependency) -> &'static s
 }
 
 /// The location of a dependency. Edits of the masks of a whole command change its first barrier for all memory.
-fn with_index(program: &Program, site: OperationLocation) -> Option<OperationLocation> {
+fn with_index(program: &Program, location: OperationLocation) -> Option<OperationLocation> {
     let first = |at: OperationLocation| {
         let all = dependencies(program, at)?.all;
         all.iter().position(|it| it.target == DependencyTarget::Global).map(|it| it as u32)
     };
-    match site {
+    match location {
         OperationLocation::Barrier { buffer, command, dependency: None } => {
             let at = |index| OperationLocation::Barrier { buffer, command, dependency: Some(index) };
             first(at(0)).map(at)
@@ -52,13 +52,13 @@ fn with_index(program: &Program, site: OperationLocation) -> Option<OperationLoc
             let at = |index| OperationLocation::Event { set, buffer, command, event, dependency: Some(index) };
             first(at(0)).map(at)
         }
-        _ => Some(site),
+        _ => Some(location),
     }
 }
 
 /// The index of an event in `vkCmdWaitEvents2`, which has barriers for each event, if it waits for several.
-fn wait_index(program: &Program, site: OperationLocation) -> Option<u32> {
-    let OperationLocation::Event { buffer, command, event, .. } = site else { return None };
+fn wait_index(program: &Program, location: OperationLocation) -> Option<u32> {
+    let OperationLocation::Event { buffer, command, event, .. } = location else { return None };
     let command = program.command_buffers.get(buffer.0 as usize)?.commands.get(command as usize)?;
     let Command::WaitEvents(WaitEvents::Sync2 { events }) = command else { return None };
     (events.len() > 1).then_some(event)

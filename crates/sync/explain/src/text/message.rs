@@ -118,7 +118,7 @@ impl ExplainedHazard<'_> {
     fn action(&self) -> String {
         let at = &self.explanation.later;
         let action = match (at.role, at.detail) {
-            (AccessRole::Transition, AccessDetail::Barrier(site)) if self.is_transfer(site) => {
+            (AccessRole::Transition, AccessDetail::Barrier(location)) if self.is_transfer(location) => {
                 "performs queue family ownership transfer on"
             }
             (AccessRole::Transition, AccessDetail::FinalTransition(_)) => {
@@ -239,8 +239,8 @@ impl ExplainedHazard<'_> {
     fn parameters_text(&self) -> Option<String> {
         let at = &self.explanation.later;
         match at.detail {
-            AccessDetail::Barrier(site) => {
-                let (index, sync_scope) = self.image_barrier(site)?;
+            AccessDetail::Barrier(location) => {
+                let (index, sync_scope) = self.image_barrier(location)?;
                 let SyncScope { src_stages, src_access, dst_stages, dst_access } = sync_scope;
                 Some(format!(
                     "pImageMemoryBarriers[{index}]: srcStageMask = {}, srcAccessMask = {}, dstStageMask = {}, \
@@ -265,8 +265,8 @@ impl ExplainedHazard<'_> {
     }
 
     /// The index of a dependency among the image barriers of its command, and its masks.
-    fn image_barrier(&self, site: OperationLocation) -> Option<(usize, SyncScope)> {
-        let CommandDependencies { all, element, stages } = dependencies(self.program, site)?;
+    fn image_barrier(&self, location: OperationLocation) -> Option<(usize, SyncScope)> {
+        let CommandDependencies { all, element, stages } = dependencies(self.program, location)?;
         let own = all.get(element)?;
         let (src_stages, dst_stages) = stages.unwrap_or((own.scope.src_stages, own.scope.dst_stages));
         let index = array_index(self.program, all, element)?;
@@ -276,13 +276,13 @@ impl ExplainedHazard<'_> {
 
     /// Whether a dependency transfers a resource to another queue family without a layout
     /// transition.
-    pub(crate) fn is_transfer(&self, site: OperationLocation) -> bool {
-        let own = dependencies(self.program, site).and_then(|it| it.all.get(it.element));
+    pub(crate) fn is_transfer(&self, location: OperationLocation) -> bool {
+        let own = dependencies(self.program, location).and_then(|it| it.all.get(it.element));
         matches!(own.map(|it| &it.target), Some(DependencyTarget::QueueFamilyTransfer { transfer, .. }) if !transfer.is_transition)
     }
 
     pub(crate) fn is_transfer_of(&self, explained_access: &ExplainedAccess) -> bool {
-        matches!(explained_access.detail, AccessDetail::Barrier(site) if self.is_transfer(site))
+        matches!(explained_access.detail, AccessDetail::Barrier(location) if self.is_transfer(location))
     }
 }
 
@@ -295,8 +295,8 @@ pub(crate) struct CommandDependencies<'a> {
     stages: Option<(u64, u64)>,
 }
 
-pub(crate) fn dependencies(program: &Program, site: OperationLocation) -> Option<CommandDependencies<'_>> {
-    let (buffer, command, event, element) = match site {
+pub(crate) fn dependencies(program: &Program, location: OperationLocation) -> Option<CommandDependencies<'_>> {
+    let (buffer, command, event, element) = match location {
         OperationLocation::Barrier { buffer, command, dependency: element } => (buffer, command, 0, element?),
         OperationLocation::Event { buffer, command, event, dependency: element, .. } => {
             (buffer, command, event, element?)

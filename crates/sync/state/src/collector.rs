@@ -8,7 +8,7 @@ use lavascope_sync_ir::{
     Resource, ResourceId, SemaphoreId, SubmitBatch,
 };
 
-use crate::listener::{CallSource, DeviceCall, Listener, Untracked};
+use crate::listener::{CallSource, DeviceCall, TrackerListener, Untracked};
 
 /// A listener that builds a [`Program`] for each device.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +68,7 @@ impl CollectedDevice {
     }
 }
 
-impl Listener for Collector {
+impl TrackerListener for Collector {
     fn device(&mut self, at: DeviceCall, queues: &[Queue]) {
         self.at(at).program.queues = queues.to_vec();
     }

@@ -1,6 +1,6 @@
 //! Tracks the state of every object at each call: lifetimes, bindings, recorded commands.
 //!
-//! A [`Tracker`] takes checked records in order, live or from a trace. It calls a [`Listener`] with resources, recorded
+//! A [`Tracker`] takes checked records in order, live or from a trace. It calls a [`TrackerListener`] with resources, recorded
 //! commands with their accesses and dependencies, and host steps, in the types of `sync-ir`. It counts and reports what
 //! it does not support ([`Tracker::untracked`]): commands, structures, unknown objects, descriptors that only the
 //! shader chooses. Every command of the registry has an entry ([`command_support`]).
@@ -9,7 +9,7 @@
 //! after it returned.
 //!
 //! - **Accesses at recording.** The accesses of a draw or a dispatch are determined when it is recorded. What is known
-//!   only later is completed with [`Listener::replace_command`]: descriptors that may be updated after they are bound,
+//!   only later is completed with [`TrackerListener::replace_command`]: descriptors that may be updated after they are bound,
 //!   and the attachments of a secondary command buffer (`command/incomplete.rs`).
 //! - **Shader reflection.** An implementation of [`Reflect`] returns what a shader accesses. If it returns none, the
 //!   shader counts as accessing no descriptors. Dynamically indexed descriptors are reported on request, each as
@@ -42,7 +42,7 @@ mod tracker;
 pub use collector::{CollectedDevice, Collector};
 pub use command_caching::REPEATABLE_COMMANDS;
 pub use command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
-pub use listener::{CallSource, Destroyed, DeviceCall, Listener, Untracked};
+pub use listener::{CallSource, Destroyed, DeviceCall, TrackerListener, Untracked};
 pub use shader::interface::{
     AddressUse, DescriptorArrayIndex, DescriptorUse, NoReflection, Reflect, ShaderCode, ShaderInterface, TileReads,
 };

@@ -49,7 +49,7 @@ pub enum Destroyed {
 /// Ids of `sync-ir` count from zero on each device, in the order in which the listener gets them. They are never
 /// reused, because a view or a descriptor may outlive its resource and must not refer to another one. Objects are those
 /// of the records, for messages. A command buffer keeps its id until it is freed.
-pub trait Listener {
+pub trait TrackerListener {
     fn device(&mut self, _at: DeviceCall, _queues: &[Queue]) {}
 
     /// The application enabled the feature `synchronization2` of the device.
@@ -116,7 +116,7 @@ pub trait Listener {
 
 /// The output of the tracker during one call.
 pub(crate) struct TrackerOutput<'a> {
-    pub(crate) listener: &'a mut dyn Listener,
+    pub(crate) listener: &'a mut dyn TrackerListener,
     pub(crate) counts: &'a mut BTreeMap<Untracked, u64>,
     /// See [`Tracker::change_count`](crate::Tracker::change_count).
     pub(crate) change_count: &'a mut u64,

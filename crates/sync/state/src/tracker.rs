@@ -17,7 +17,7 @@ use crate::command_caching::{keeps_attachments, keeps_recordings};
 use crate::command_support::{CommandFamily, CommandSupport, TrackPhase, command_support};
 use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::index_values::HostWriteCoverage;
-use crate::listener::{CallSource, DeviceCall, Listener, TrackerOutput, Untracked, object};
+use crate::listener::{CallSource, DeviceCall, TrackerListener, TrackerOutput, Untracked, object};
 use crate::resource::memory::HostWritten;
 use crate::shader::interface::{NoReflection, Reflect};
 use crate::slab::{ObjectLifetime, Slab};
@@ -49,7 +49,7 @@ pub struct Tracker<L> {
 /// The assumed flags of a queue family that was not queried: graphics, compute, transfer and sparse binding.
 const FLAGS_UNKNOWN: u32 = 0xf;
 
-impl<L: Listener> Tracker<L> {
+impl<L: TrackerListener> Tracker<L> {
     /// A tracker without shader reflection: shaders count as accessing no descriptors.
     pub fn new(listener: L) -> Tracker<L> {
         Tracker::with_reflection(listener, Box::new(NoReflection))

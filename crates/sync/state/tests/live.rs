@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use common::*;
 use lavascope_abi::{Fence, ObjectId};
 use lavascope_engine::Engine;
-use lavascope_state::{DeviceCall, Listener};
+use lavascope_state::{DeviceCall, TrackerListener};
 use lavascope_sync_ir::{
     Command, CommandBuffer, CommandBufferId, Hazard, HostStep, Queue, RenderPass, RenderPassId, Resource, ResourceId,
 };
@@ -33,7 +33,7 @@ impl LiveChecker {
     }
 }
 
-impl Listener for LiveChecker {
+impl TrackerListener for LiveChecker {
     fn device(&mut self, _at: DeviceCall, queues: &[Queue]) {
         let mut engine = Engine::new(queues, OBJECTS, OBJECTS, OBJECTS);
         for _ in 0..OBJECTS {
@@ -83,7 +83,7 @@ impl Listener for LiveChecker {
 }
 
 /// Copies a to b in one submission and b to c in the next.
-fn copies<L: Listener>(mut app: App<L>) -> App<L> {
+fn copies<L: TrackerListener>(mut app: App<L>) -> App<L> {
     for serial in 1..4 {
         app.make_buffer(serial, 256, serial * 256);
     }

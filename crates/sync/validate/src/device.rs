@@ -11,7 +11,7 @@ use lavascope_sync_ir::{
 };
 use rustc_hash::FxHashMap;
 
-use crate::engine::DeviceEngine;
+use crate::engine::IdMappedEngine;
 use crate::feedback::pending::PendingFeedback;
 use crate::recording::command_buffer::{
     CommandBufferBody, CommandBufferRecording, CommandCall, LabelsAtEnd, RecordedCommandBuffer,
@@ -22,7 +22,7 @@ use crate::recording::step_history::{ForgottenObject, HistoryStep, StepHistory, 
 use crate::resource_ordinals::ResourceOrdinals;
 
 pub(crate) struct ValidatedDevice {
-    pub(crate) engine: DeviceEngine,
+    pub(crate) engine: IdMappedEngine,
     pub(crate) objects: DeviceObjects,
     recordings: FxHashMap<CommandBufferId, CommandBufferRecording>,
     /// The queue for which each command buffer is recorded.
@@ -106,7 +106,7 @@ pub(crate) struct DeviceObjects {
 impl ValidatedDevice {
     pub(crate) fn new(queues: &[Queue]) -> ValidatedDevice {
         ValidatedDevice {
-            engine: DeviceEngine::new(queues),
+            engine: IdMappedEngine::new(queues),
             objects: DeviceObjects {
                 queues: queues.to_vec(),
                 queue_objects: FxHashMap::default(),

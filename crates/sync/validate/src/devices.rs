@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_abi::{Command as ApiCommand, HandleType, ObjectId};
 use lavascope_record::{Call, ObjectNames, Record};
-use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener, REPEATABLE_COMMANDS, Untracked};
+use lavascope_state::{CallSource, Destroyed, DeviceCall, REPEATABLE_COMMANDS, TrackerListener, Untracked};
 use lavascope_sync_ir::{
     Access, Certainty, Command, CommandBufferId, EventId, FenceId, HostStep, Queue, QueueId, Region, RenderPass,
     RenderPassId, Resource, ResourceId, SemaphoreId,
@@ -304,7 +304,7 @@ impl ValidatedDevices {
     }
 }
 
-impl Listener for ValidatedDevices {
+impl TrackerListener for ValidatedDevices {
     fn device(&mut self, at: DeviceCall, queues: &[Queue]) {
         let mut device = ValidatedDevice::new(queues);
         if self.checks_when_executed {

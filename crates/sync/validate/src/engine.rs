@@ -1,5 +1,5 @@
-//! The engine of a device. It has ids of its own, which are reused after an object is destroyed, so its memory is
-//! bounded by the number of live objects.
+//! The engine of a device, behind a translation of ids. Those of the tracker never come again. Those of the engine are
+//! reused after an object is destroyed, so its memory is bounded by the number of live objects.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use lavascope_sync_ir::{
     RenderPassId, Resource, ResourceId, SemaphoreId, SemaphorePoint,
 };
 
-pub(crate) struct DeviceEngine {
+pub(crate) struct IdMappedEngine {
     engine: Engine,
     steps: u32,
     ids: EngineIds,
@@ -30,9 +30,14 @@ struct EngineIds {
     command_buffers: ReusedIds,
 }
 
-impl DeviceEngine {
-    pub(crate) fn new(queues: &[Queue]) -> DeviceEngine {
-        DeviceEngine { engine: Engine::new(queues, 0, 0, 0), steps: 0, ids: EngineIds::default(), never_repeats: false }
+impl IdMappedEngine {
+    pub(crate) fn new(queues: &[Queue]) -> IdMappedEngine {
+        IdMappedEngine {
+            engine: Engine::new(queues, 0, 0, 0),
+            steps: 0,
+            ids: EngineIds::default(),
+            never_repeats: false,
+        }
     }
 
     /// Switches off the caches of the engine and of repeated recordings; see [`Engine::disable_caches`].

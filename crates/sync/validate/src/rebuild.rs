@@ -10,7 +10,7 @@ use lavascope_state::CallSource;
 use lavascope_sync_ir::{CommandBufferId, HostStep, ResourceId};
 
 use crate::device::ValidatedDevice;
-use crate::engine::DeviceEngine;
+use crate::engine::IdMappedEngine;
 use crate::recording::command_buffer::RecordedCommandBuffer;
 use crate::recording::step_history::{HistoryStep, StepHistory};
 
@@ -56,8 +56,8 @@ impl ValidatedDevice {
 
     /// An engine with all objects except resources, which are added in their original order because they may share
     /// memory.
-    fn new_engine(&self) -> DeviceEngine {
-        let mut live = DeviceEngine::new(&self.objects.queues);
+    fn new_engine(&self) -> IdMappedEngine {
+        let mut live = IdMappedEngine::new(&self.objects.queues);
         self.objects.passes.iter().for_each(|(id, it)| live.add_render_pass(*id, &it.1));
         self.objects.events.keys().for_each(|it| live.add_event(*it));
         self.objects.semaphores.keys().for_each(|it| live.add_semaphore(*it));

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lavascope_abi::{AccessFlags2 as A, Command as Api, HandleType, ObjectId, PipelineStageFlags2 as S};
 use lavascope_diag::{Diagnostic, Severity};
-use lavascope_state::{CallSource, Destroyed, DeviceCall, Listener};
+use lavascope_state::{CallSource, Destroyed, DeviceCall, TrackerListener};
 use lavascope_sync_ir::{
     Access, Barrier, Certainty, Command, CommandBufferId, Dependency, DependencyTarget, FenceId, HostStep,
     MemoryBinding, MemoryId, Queue, QueueId, Region, Resource, ResourceId, ResourceKind, SemaphoreId, SemaphorePoint,

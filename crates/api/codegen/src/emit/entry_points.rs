@@ -49,7 +49,7 @@ fn shims(model: &Model, text: &mut SourceText) {
     for command in model.commands.values().filter(|it| it.level != "Global") {
         let first = command.parameters.fields.first().map(|it| it.rust_type.as_str());
         let level = match (command.level, first) {
-            ("Device", Some("CommandBuffer")) => "recorder_of",
+            ("Device", Some("CommandBuffer")) => "device_of_command_buffer",
             ("Device", _) => "device_of",
             _ => "instance_of",
         };

@@ -89,7 +89,7 @@ macro_rules! shims {
 
 /// The function in a table, for recorded commands without outputs and result.
 macro_rules! unshimmed {
-    (recorder_of, Silent, $table:ident, $name:ident) => {
+    (device_of_command_buffer, Silent, $table:ident, $name:ident) => {
         $table.$name.map_or(FnPtr::default(), |it| FnPtr((it as *const ()).expose_provenance() as u64))
     };
     ($level:ident, $leave:ident, $table:ident, $name:ident) => {

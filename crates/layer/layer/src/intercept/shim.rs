@@ -3,7 +3,7 @@
 use lavascope_abi::{Bool32, FnPtr, Result};
 
 pub(crate) use crate::intercept::calls::{
-    device_of, enter, enter_by_desc, instance_of, leave, leave_without_outputs, recorder_of,
+    device_of, device_of_command_buffer, enter, enter_by_desc, instance_of, leave, leave_without_outputs,
 };
 pub(crate) use crate::intercept::order::{CommandOrdering, delivers_messages};
 pub(crate) use crate::report::debugger::lavascope_break_here;

@@ -23,7 +23,8 @@ impl Listeners {
     pub(crate) const PICTURES: Listeners = Listeners(32);
     /// Needs no records, but replaces functions of the driver to offer headless surfaces.
     pub(crate) const SURFACES: Listeners = Listeners(64);
-    /// All that read no record: stacks are taken beside the record.
+    /// If all listeners of a call are in this set, the call is packed straight into the stream. Stacks are taken beside the
+    /// record.
     pub(crate) const WITHOUT_RECORDS: Listeners = Listeners(8 | 32 | 64);
     /// A bug of the layer disabled it: there are no listeners any more.
     pub(super) const DISABLED: Listeners = Listeners(128);

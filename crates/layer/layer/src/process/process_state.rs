@@ -400,7 +400,8 @@ fn read_until_stopped() {
             PROCESS_STATE.is_final_report_done.store(true, Ordering::Release);
         }
         drop(state);
-        // Wait before the next round: the last words of a stream are still in the cache of the writing thread.
+        // Wait before the next round: a look at the last words of a stream would take the cache line that the
+        // application writes, and slow it down.
         std::thread::park_timeout(Duration::from_millis(5));
     }
 }

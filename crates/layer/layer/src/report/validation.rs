@@ -339,7 +339,7 @@ enum HostWriteTracking {
     Off,
 }
 
-/// A copy of a record whose call has another number.
+/// A copy of a record with the call number that messages show, in which host writes do not count.
 fn with_call_number<'a>(copy: &'a mut Vec<u64>, words: &[u64], number: u64) -> &'a [u64] {
     let head = RecordHeader::from_words(words[0], words[1]);
     copy.clear();
@@ -429,11 +429,12 @@ impl Validation {
         self.beside.get(index).map_or(head.call, |it| it.call_number(head.call))
     }
 
-    /// A record whose call has the number of messages. Its call stack was kept by its position in the stream.
-    fn record_numbered(&mut self, thread: u32, words: &[u64], position: u64) -> Option<Vec<PendingMessage>> {
+    /// Processes a record with the call number that messages show. `stream_call` is the number of the call in its stream,
+    /// under which the call stack was kept.
+    fn record_numbered(&mut self, thread: u32, words: &[u64], stream_call: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             let written = HostWrite::parse(words).filter(|it| !it.is_device_write())?;
-            let stack = written.noticed_by().map_or(0, |it| self.stacks.take(thread, it, position));
+            let stack = written.noticed_by().map_or(0, |it| self.stacks.take(thread, it, stream_call));
             self.validator.set_call_stack(stack);
             self.validator.host_wrote(thread, written);
             return if self.validator.has_found() { self.report_all() } else { None };
@@ -441,7 +442,7 @@ impl Validation {
         if record.phase() == RecordPhase::Enter {
             self.calls += 1;
             self.submits += u64::from(is_submission(record.command()));
-            let stack = self.stacks.take(thread, record.command(), position);
+            let stack = self.stacks.take(thread, record.command(), stream_call);
             self.validator.set_call_stack(stack);
         }
         self.validator.process_record(thread, record);

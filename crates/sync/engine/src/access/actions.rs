@@ -75,7 +75,7 @@ impl CommandExecutor<'_> {
     }
 
     /// The fast path, which looks up each range once. Returns false if there is a conflict, or if a resource has aliases.
-    /// The accesses that are added by then may be added again.
+    /// The caller then adds all accesses of the command again, which changes nothing for those added by then.
     #[inline]
     fn check_and_add(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
         let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());

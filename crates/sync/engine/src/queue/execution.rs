@@ -205,7 +205,8 @@ impl<'a> CommandExecutor<'a> {
             Command::BeginRendering(rendering) => self.begin_rendering(tag, rendering),
             Command::EndRendering => self.end_rendering(tag),
         }
-        // The clock of a subpass is dropped here (`marks`, rule 3).
+        // These commands have dropped what the clock of the subpass knew, so what was visible before may not be visible
+        // now (`marks`, rule 3).
         let is_resuming = matches!(command, Command::BeginRendering(item) if item.is_resuming);
         if is_resuming || matches!(command, Command::NextSubpass | Command::EndRenderPass | Command::EndRendering) {
             self.progress.visible_since = tag;

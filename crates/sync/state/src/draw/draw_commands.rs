@@ -199,7 +199,8 @@ macro_rules! counted {
 impl TrackedDevice {
     pub(crate) fn track_draws(&mut self, tracked: TrackedCall<'_>, out: &mut TrackerOutput<'_>) -> bool {
         let (buffer, draw) = match tracked.call {
-            // The common draws do not move `draw`: copying it would cause a store-forwarding stall.
+            // The two common draws are recorded here, by reference: to give `draw` out of the match would copy it, with a
+            // store-forwarding stall.
             Call::CmdDraw(params) => {
                 let vertices = FetchedElements::from_first_and_count(params.first_vertex, params.vertex_count);
                 let draw = DrawParameters::new(

@@ -6,7 +6,7 @@ use lavascope_abi::*;
 use lavascope_marshal::{Packer, RecordBuffer, outputs_image};
 use lavascope_record::check;
 use lavascope_sim::SyntheticObjects;
-use lavascope_state::{Collector, Listener, Reflect, ShaderCode, ShaderInterface, Tracker};
+use lavascope_state::{Collector, Reflect, ShaderCode, ShaderInterface, Tracker, TrackerListener};
 use lavascope_sync_ir::Program;
 
 mod descriptor_sets;
@@ -130,7 +130,7 @@ impl App<Collector> {
     }
 }
 
-impl<L: Listener> App<L> {
+impl<L: TrackerListener> App<L> {
     pub(crate) fn new(listener: L) -> App<L> {
         App::with_tracker(Tracker::new(listener))
     }

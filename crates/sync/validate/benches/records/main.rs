@@ -8,7 +8,7 @@ mod drawing;
 use lavascope_abi::*;
 use lavascope_bench::{Bench, Suite};
 use lavascope_record::{Record, RecordPhase};
-use lavascope_state::{Listener, SpirvReflection, Tracker};
+use lavascope_state::{SpirvReflection, Tracker, TrackerListener};
 use lavascope_validate::Validator;
 
 use app::{BUFFER_SIZE, PRIMARY, RecordedApp, buffer, command_buffer};
@@ -69,7 +69,7 @@ fn add(suite: &mut Suite<'_>, name: &str, calls: fn() -> Calls) {
 /// Nobody who listens.
 struct Quiet;
 
-impl Listener for Quiet {}
+impl TrackerListener for Quiet {}
 
 fn follow(tracker: &mut Tracker<Quiet>, record: Record<'static>) {
     match record.phase() {

@@ -58,7 +58,7 @@ pub(crate) unsafe fn device_of<'a>(handle: u64) -> Option<CallTarget<'a, DeviceD
 ///
 /// `handle` must be a command buffer that is alive, and stays so while the result is used.
 #[inline(always)]
-pub(crate) unsafe fn recorder_of<'a>(handle: u64) -> Option<CallTarget<'a, DeviceData>> {
+pub(crate) unsafe fn device_of_command_buffer<'a>(handle: u64) -> Option<CallTarget<'a, DeviceData>> {
     let local = thread_state::current_or_null();
     // SAFETY: null, or the thread's own, which `unregister` alone frees, on this thread. No reference to it is kept
     // past a call out of the layer.

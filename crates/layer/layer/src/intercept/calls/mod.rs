@@ -22,7 +22,7 @@ mod thread_state;
 use lavascope_abi::{Command, Structure};
 use lavascope_marshal::{RecordBuffer, outputs_image};
 
-pub(crate) use self::call_target::{CallTarget, device_of, instance_of, recorder_of};
+pub(crate) use self::call_target::{CallTarget, device_of, device_of_command_buffer, instance_of};
 use self::order_edges::NewValue;
 use self::packing::StreamSpace;
 use self::thread_state::ThreadLocalState;
@@ -51,7 +51,8 @@ pub(crate) struct PendingCall {
 
 /// The listeners that got the record of the parameters, and whether a messenger callback cancelled the call.
 ///
-/// The same listeners get the record of the outputs: in a stream, a call without its outputs would block the reader.
+/// The same listeners get the record of the outputs. Without it, a call in a stream would never become complete, and the
+/// reader would never get to records with an order edge to it.
 /// Both stand in one word: reading a word that was written in pieces costs a store-forwarding stall.
 #[derive(Clone, Copy)]
 #[repr(transparent)]

@@ -147,7 +147,7 @@ impl PreparedCommandBuffer {
 
     /// Whether its marks are valid, so that an execution may skip accesses.
     #[inline]
-    pub(crate) fn is_marked(&self, addresses: &AddressMap) -> bool {
+    pub(crate) fn has_valid_marks(&self, addresses: &AddressMap) -> bool {
         self.marked_alias_count == Some(addresses.alias_count()) && self.move_count == addresses.move_count()
     }
 
@@ -155,7 +155,7 @@ impl PreparedCommandBuffer {
     #[inline]
     pub(crate) fn is_clean(&self, addresses: &AddressMap) -> bool {
         let is_known = match self.queue {
-            Some(_) => self.is_marked(addresses),
+            Some(_) => self.has_valid_marks(addresses),
             None => self.move_count == addresses.move_count(),
         };
         is_known && self.reported.is_empty()
@@ -163,7 +163,7 @@ impl PreparedCommandBuffer {
 
     /// Finds the commands that an execution cannot skip.
     pub(crate) fn update_busy_commands(&mut self, addresses: &AddressMap) {
-        if self.busy_commands.is_empty() && self.is_marked(addresses) {
+        if self.busy_commands.is_empty() && self.has_valid_marks(addresses) {
             self.busy_commands = self.plans.busy_bits();
         }
     }
@@ -238,17 +238,17 @@ mod tests {
         let (addresses, queue) = (AddressMap::default(), Queue { family: 0, flags: 1 });
         let mut prepared = PreparedCommandBuffer::default();
         prepared.begin(Some(queue), &addresses);
-        assert!(prepared.is_marked(&addresses));
+        assert!(prepared.has_valid_marks(&addresses));
         prepared.push(Command::NextSubpass, &[], &addresses);
         prepared.update_busy_commands(&addresses);
         assert_eq!(prepared.busy_commands, [1]);
         prepared.move_count = STALE_MOVE_COUNT;
-        assert!(!prepared.is_marked(&addresses));
+        assert!(!prepared.has_valid_marks(&addresses));
         prepared.refresh(&addresses);
         assert!(
             prepared.move_count == addresses.move_count()
                 && prepared.busy_commands.is_empty()
-                && !prepared.is_marked(&addresses)
+                && !prepared.has_valid_marks(&addresses)
         );
         prepared.update_busy_commands(&addresses);
         assert!(prepared.busy_commands.is_empty());
@@ -258,8 +258,8 @@ mod tests {
         prepared.update_busy_commands(&addresses);
         assert_eq!(prepared.busy_commands, [5]);
         prepared.discard_marks();
-        assert!(!prepared.is_marked(&addresses));
+        assert!(!prepared.has_valid_marks(&addresses));
         prepared.begin(None, &addresses);
-        assert!(!prepared.is_marked(&addresses));
+        assert!(!prepared.has_valid_marks(&addresses));
     }
 }

@@ -111,7 +111,7 @@ impl Engine {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
-        let is_marked = commands.is_marked(&self.device.addresses);
+        let is_marked = commands.has_valid_marks(&self.device.addresses);
         if let Some(used_blocks) = &mut commands.used_blocks {
             if is_marked && used_blocks.insert_last_if_unused(&commands.plans) {
                 return None;
@@ -136,7 +136,7 @@ impl Engine {
 
     /// Executes and marks commands from the last executed one up to `until`.
     fn check_until(&mut self, isolated: &mut IsolatedExecution, index: usize, until: usize) {
-        let is_marked = self.command_buffers[index].is_marked(&self.device.addresses);
+        let is_marked = self.command_buffers[index].has_valid_marks(&self.device.addresses);
         isolated.cursor.progress.marking = if is_marked { MarkMode::Set } else { MarkMode::Off };
         self.advance_isolated(isolated, index, until);
         let commands = &mut self.command_buffers[index];

@@ -44,7 +44,7 @@ pub(crate) fn execute_batch(
         let at = CommandLocation { step, batch: index, primary: primary as u32, path: Vec::new() };
         let first = (device.hazards.len(), device.contents.faults.len());
         let mut cursor = ExecutionCursor::new(at);
-        let is_marked = commands.is_marked(&device.addresses)
+        let is_marked = commands.has_valid_marks(&device.addresses)
             && commands.queue == Some(device.queues[usize::from(queue)].kind())
             && recorded.is_up_to_date(commands);
         cursor.progress.marking = if is_marked { MarkMode::Apply } else { MarkMode::Off };

@@ -537,7 +537,7 @@ mod tests {
             engine.begin_recording(primary, GRAPHICS, false);
             engine.record(primary, access(1, A::TRANSFER_READ));
             engine.record(primary, Command::Execute(vec![secondary]));
-            assert_eq!(engine.command_buffers[0].is_marked(&engine.device.addresses), is_marked);
+            assert_eq!(engine.command_buffers[0].has_valid_marks(&engine.device.addresses), is_marked);
             let versions = [secondary].map(|it| (it, engine.command_buffers[it.0 as usize].version));
             assert_eq!(engine.command_buffers[0].executed, versions);
         }

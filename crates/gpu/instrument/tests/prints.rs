@@ -131,6 +131,8 @@ fn formats_that_do_not_fit_are_reported_with_their_position() {
         (r#""%99999d", 1"#, "has the size 99999; sizes go up to 4095"),
         (r#""%*d", 1.0, 2"#, "has a `*`, but its argument is no integer"),
     ];
+    let many = format!(r#""{}"{}"#, "%d".repeat(65), ", 1".repeat(65));
+    assert!(matches!(&problems(&many)[..], [(true, text)] if text.contains("has arguments of 65 words; at most 64")));
     for (print, expected) in ERRORS {
         let found = problems(print);
         assert!(matches!(&found[..], [(true, text)] if text.contains(expected)), "{print}: {found:?}");

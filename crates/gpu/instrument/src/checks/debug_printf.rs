@@ -11,8 +11,6 @@ use crate::rewrite::function::FunctionRewriter;
 
 /// The error word of a record that is something printed.
 pub(crate) const PRINTED: u32 = 5;
-/// Prints with more words of arguments are not made.
-const ARGUMENTS_MAX: usize = 64;
 
 /// Something that an invocation printed.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +57,7 @@ impl FunctionRewriter<'_, '_> {
     pub(crate) fn print(&mut self, item: Instruction<'_>) {
         self.copy(item);
         let arguments = PrintArgument::all(self.cx.module, item);
-        let is_long = arguments.iter().map(PrintArgument::words).sum::<usize>() > ARGUMENTS_MAX;
-        if is_long || !self.can_split || check_print(self.cx.module, item).iter().any(|it| it.is_error) {
+        if !self.can_split || check_print(self.cx.module, item).iter().any(|it| it.is_error) {
             return;
         }
         let mut words: SmallVec<[u32; 8]> = SmallVec::new();

@@ -13,6 +13,9 @@ use spirv::Op;
 /// Longer fields are cut: C promises no more than this many characters of a conversion.
 const WIDTH_MAX: usize = 4095;
 
+/// Words that the arguments of a print may have.
+const WORDS_MAX: usize = 64;
+
 /// What the format sees of an argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PrintArgument {
@@ -498,7 +501,19 @@ pub(crate) fn check_print(module: &Module, print: Instruction<'_>) -> Vec<PrintP
     let Some(format) = module.definition(print.id(5)).filter(|it| it.is(Op::String)) else {
         return vec![PrintProblem::error("the format is no `OpString`".into())];
     };
-    check_format(&format.text(2), &PrintArgument::all(module, print))
+    let arguments = PrintArgument::all(module, print);
+    let words: usize = arguments.iter().map(PrintArgument::words).sum();
+    if words > WORDS_MAX {
+        let text =
+            format!("{} has arguments of {words} words; at most {WORDS_MAX} are printed", quoted(&format.text(2)));
+        return vec![PrintProblem::error(text)];
+    }
+    check_format(&format.text(2), &arguments)
+}
+
+fn quoted(format: &str) -> String {
+    let start: String = format.chars().take(40).collect();
+    format!("\"{}{}\"", start.escape_debug(), if start.len() < format.len() { "…" } else { "" })
 }
 
 fn check_format(format: &str, arguments: &[PrintArgument]) -> Vec<PrintProblem> {

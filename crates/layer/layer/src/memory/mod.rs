@@ -686,9 +686,18 @@ impl WatchedMemory {
             // SAFETY: mapped until a thread takes the lock to change that. The application may write meanwhile, and the
             // copy then has the old or the new bytes.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
-            sink.scratch.changed.clear();
-            shadow.update(at, live, &mut sink.scratch.changed);
-            if !sink.scratch.changed.is_empty() {
+            let WriteScratch { current: live, changed, exact, .. } = &mut *sink.scratch;
+            changed.clear();
+            exact.clear();
+            match needs {
+                RecordedContents::Bytes => shadow.update(at, live, changed),
+                // Neighbors of a byte that changed may be in use.
+                RecordedContents::Places => {
+                    shadow.update_exactly(at, live, changed, Some(&mut *exact));
+                    std::mem::swap(changed, exact);
+                }
+            }
+            if !changed.is_empty() {
                 sink.record_changes(self.id, at, needs);
             }
             at = next;

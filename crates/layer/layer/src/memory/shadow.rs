@@ -41,13 +41,14 @@ impl Shadow {
         self.update_exactly(offset, live, changed, None);
     }
 
-    /// Compares likewise, and keeps the copy as it is.
-    pub(super) fn compare(&self, offset: u64, live: &[u8], changed: &mut Vec<Range<usize>>) {
+    /// Compares bytes likewise, and keeps the copy as it is. Returns the ranges without any byte that is equal.
+    pub(super) fn compare(&self, offset: u64, live: &[u8], exact: &mut Vec<Range<usize>>) {
         let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
-        match self.segments.get(&segment) {
-            Some(old) => differences(&old[inside..inside + live.len()], live, changed),
-            None => differences(&[0; SEGMENT_BYTES][..live.len()], live, changed),
-        }
+        let zeros = &[0; SEGMENT_BYTES][..live.len()];
+        let old = self.segments.get(&segment).map_or(zeros, |it| &it[inside..inside + live.len()]);
+        let mut changed = Vec::new();
+        differences(old, live, &mut changed);
+        changed.into_iter().for_each(|it| split_run(old, live, it, exact));
     }
 
     /// The same. Also returns the ranges without any byte that is equal.

@@ -103,7 +103,7 @@ pub(crate) fn run(root: &Path, wanted: DemoMode) -> Result<()> {
         return Ok(());
     };
     if let Err(error) = system::ensure_for_demo(root, no_install) {
-        // What the user has to do first is told apart from a tour that failed.
+        // What the user has to do first has another exit code than a tour that failed.
         eprintln!("Error: {error:#}");
         std::process::exit(2);
     }

@@ -200,7 +200,7 @@ fn queue_of(program: &Program, id: CommandBufferId) -> Queue {
     program.queues[program.steps.iter().find_map(queue).unwrap_or(0)]
 }
 
-/// What is told while recording, and what is told of the execution after that, is together what is told of an execution
+/// What is reported while recording, and of the execution after that, is together what is reported of an execution
 /// without the first. Gives how much of each there is.
 fn compare_recorded_and_executed(what: &str, program: &Program, rules: Rules, mode: RecordingMode) -> (usize, usize) {
     let mut engine = Engine::with_program(rules, program);

@@ -98,6 +98,24 @@ fn how_a_capture_finds_host_writes_is_shown_for_each_device() {
     assert!(rows.iter().all(|it| it["reason"].as_str().is_some_and(|it| it.contains("memory"))), "{rows:?}");
 }
 
+/// The library of the layer lies beside the program; this copy of the program has none.
+#[test]
+fn a_layer_that_is_missing_is_a_finding() {
+    let folder = Folder::new();
+    let program = folder.0.join("lavascope");
+    fs::copy(env!("CARGO_BIN_EXE_lavascope"), &program).expect("the temporary folder is writable");
+    let driver = write_null_driver_manifest(&folder.0);
+    let mut command = Command::new(program);
+    command.args(["doctor", "--json"]).env("VK_DRIVER_FILES", &driver).env("VK_ICD_FILENAMES", &driver);
+    let output = command.output().expect("the program starts");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let examined = Examined { code: output.status.code(), report };
+    assert_eq!(examined.code, Some(1));
+    let finding = examined.finding("layer-broken");
+    assert!(finding["message"].as_str().is_some_and(|it| it.contains("libVkLayer_lavascope.so")), "{finding:#}");
+    assert_eq!(examined.report["host_writes"].as_array().map(Vec::len), Some(0));
+}
+
 #[test]
 fn text_has_no_colours_when_nobody_looks() {
     let (_, text) = doctor(None, &[]);

@@ -33,7 +33,7 @@ impl Tool {
         }
     }
 
-    /// What stands in its settings file, besides where its log goes; ours is told by arguments.
+    /// What stands in its settings file, besides where its log goes; ours comes from arguments.
     fn settings(self) -> &'static str {
         match self {
             Tool::Bare | Tool::Ours => "",

@@ -493,7 +493,7 @@ impl<'a> ConversionParser<'a> {
 /// A `%` of a format, by its position in characters from 1.
 fn position(format: &str, place: usize) -> String {
     let before = format.get(..place).unwrap_or(format);
-    format!("the `%` at position {} of \"{}\"", before.chars().count() + 1, format.escape_debug())
+    format!("the `%` at position {} of {}", before.chars().count() + 1, quoted(format))
 }
 
 /// What is wrong with a print: an error at most, or several warnings.
@@ -511,6 +511,7 @@ pub(crate) fn check_print(module: &Module, print: Instruction<'_>) -> Vec<PrintP
     check_format(&format.text(2), &arguments)
 }
 
+/// The beginning of a format, for a message.
 fn quoted(format: &str) -> String {
     let start: String = format.chars().take(40).collect();
     format!("\"{}{}\"", start.escape_debug(), if start.len() < format.len() { "…" } else { "" })
@@ -544,12 +545,12 @@ fn check_format(format: &str, arguments: &[PrintArgument]) -> Vec<PrintProblem> 
             None => {}
         }
     }
-    let (given, quoted) = (arguments.len(), format.escape_debug());
+    let (given, quoted) = (arguments.len(), quoted(format));
     if given < needed {
-        return vec![PrintProblem::error(format!("\"{quoted}\" needs {needed} arguments, and there are {given}"))];
+        return vec![PrintProblem::error(format!("{quoted} needs {needed} arguments, and there are {given}"))];
     }
     if given > needed {
-        let text = format!("\"{quoted}\" has conversions for {needed} of {given} arguments; the others are ignored");
+        let text = format!("{quoted} has conversions for {needed} of {given} arguments; the others are ignored");
         problems.push(PrintProblem::warning(text));
     }
     problems

@@ -31,7 +31,7 @@ pub(crate) unsafe fn take_next_link(p_next: Ptr<Opaque>, s_type: i32) -> Option<
     Some(*next)
 }
 
-/// How the loader is told of dispatchable objects of ours.
+/// How the loader learns of dispatchable objects of ours.
 ///
 /// # Safety
 ///

@@ -39,7 +39,7 @@ pub(crate) struct DeviceData {
     pub(crate) has_debug_utils: bool,
     /// Whether the application switched on that faults can be asked for.
     pub(crate) has_device_fault: bool,
-    /// Whether it was told that it is lost. Relaxed: it is told once.
+    /// Whether the loss of the device was reported. Relaxed: it is reported once.
     is_loss_reported: AtomicBool,
     handles: HandleTable,
     /// What was found and not reported yet; none if nobody wants to know.

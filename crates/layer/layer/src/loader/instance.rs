@@ -57,7 +57,7 @@ pub(crate) struct InstanceData {
     pub(crate) headless_surfaces: Option<headless_surface::HeadlessInstanceFunctions>,
     /// Which frames somebody wants to see; none where not any.
     pub(crate) pictures: Option<Arc<pictures::ScreenshotFrames>>,
-    /// Whether the application is told of one descriptor set less.
+    /// Whether the application sees one descriptor set less.
     pub(crate) reserves_set: bool,
     pub(crate) messages: Arc<Messages>,
 }

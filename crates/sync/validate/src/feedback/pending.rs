@@ -91,7 +91,7 @@ impl PendingFeedback {
         let is_full = self.undecided.len() > OPEN_MAX;
         let open = self.undecided.pop_front_if(|it| it.missing_executions == 0 || is_full)?;
         if open.missing_executions > 0 {
-            // What is told of it yet speaks of more than there is then, and counts for nothing.
+            // What was reported of it so far is about more commands than there are then, and does not count.
             self.awaited_steps.values_mut().for_each(|it| it.retain(|step| *step != open.step));
         }
         self.awaited_steps.retain(|_, it| !it.is_empty());

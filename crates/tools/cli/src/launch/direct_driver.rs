@@ -1,6 +1,6 @@
 //! Finds out whether a program loads a Vulkan driver itself, without the Vulkan loader.
 //!
-//! No layer sees the calls of such a program, and nothing tells that from a program without Vulkan. So a thread looks
+//! No layer sees the calls of such a program, and it looks like a program without Vulkan. So a thread looks
 //! from time to time at the libraries of the program and of its child processes, until a layer reports something.
 
 use std::collections::BTreeMap;

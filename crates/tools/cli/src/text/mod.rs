@@ -68,7 +68,7 @@ pub(crate) fn emit(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// Writes to stderr. Where nobody can be told there is nobody to tell that to either.
+/// Writes to stderr. An error is ignored: there is no other place to report it.
 pub(crate) fn emit_stderr(text: &str) {
     let _ = io::stderr().write_all(text.as_bytes());
 }

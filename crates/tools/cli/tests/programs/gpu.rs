@@ -114,7 +114,7 @@ fn records_are_gone_once_they_were_read() {
     }
 }
 
-/// The application does not see what checks take of the memory of its device, so the user is told.
+/// The application does not see what checks take of the memory of its device, so the summary has it.
 #[test]
 fn what_checks_take_of_memory_is_reported() {
     let stage = TestEnvironment::new("gpu-taken");

@@ -59,7 +59,7 @@ impl ChecksState {
         print: &PrintfRecord,
     ) -> Option<PrintFinding> {
         let module = Module::parse(&stage.original).ok()?;
-        let text = print.text(&module)?.trim_end_matches('\n').to_owned();
+        let text = without_control(print.text(&module)?.trim_end_matches('\n'));
         let source = module.source(InstructionIndex(print.instruction));
         let line = source.as_ref().map(line_text);
         let (where_in_shader, invocation) = (self.shader_text(&draw.variant, stage), stage_text(&print.invocation));
@@ -77,6 +77,12 @@ impl ChecksState {
         let pipeline = self.pipeline_name(&draw.variant, stage);
         Some(PrintFinding { text, line, place, details, pipeline })
     }
+}
+
+/// A shader must not send commands to the terminal.
+fn without_control(text: &str) -> String {
+    let is_shown = |it: char| !it.is_control() || matches!(it, '\n' | '\t');
+    text.chars().map(|it| if is_shown(it) { it.to_string() } else { it.escape_debug().to_string() }).collect()
 }
 
 /// The place of a print, with the name of the file alone.
@@ -136,5 +142,16 @@ impl DeviceChecks {
             );
             crate::gpu::warn_about(&self.messages, "setting printf", &text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(without_control("a\tb\nc"), "a\tb\nc");
+        assert_eq!(without_control("\u{1b}[2J\0"), "\\u{1b}[2J\\0");
     }
 }

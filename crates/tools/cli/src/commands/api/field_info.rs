@@ -174,7 +174,7 @@ fn notes(layout: &Layout, field: &Field) -> Vec<String> {
         })),
         Ty::Pointer(pointer) => {
             notes.extend(match pointer.to {
-                Pointee::AnyStruct => Some("a structure that tells its own type".to_owned()),
+                Pointee::AnyStruct => Some("a structure that begins with sType and pNext".to_owned()),
                 Pointee::Opaque => Some("addresses, never followed".to_owned()),
                 Pointee::Blob(blob) => {
                     Some(format!("size known elsewhere: {}", camel_case_to_words(&format!("{blob:?}"))))

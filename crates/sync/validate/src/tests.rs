@@ -76,8 +76,8 @@ impl App {
             let function = if let Command::Execute(_) = item { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
             let at = self.at(function);
             match item {
-                Command::Action(accesses) => self.devices.action(&at, CommandBufferId(id), &accesses),
-                other => self.devices.command(at, CommandBufferId(id), other),
+                Command::Action(accesses) => self.devices.action_recorded(&at, CommandBufferId(id), &accesses),
+                other => self.devices.command_recorded(at, CommandBufferId(id), other),
             }
         }
         let at = self.at(Api::EndCommandBuffer);

@@ -179,13 +179,13 @@ impl<'a> CommandExecutor<'a> {
                     if let Some(last) = self.location.path.last_mut() {
                         *last = index as u32;
                     }
-                    self.command(tag, command);
+                    self.execute_non_action(tag, command);
                 }
             }
         }
     }
 
-    fn command(&mut self, tag: Tag, command: &Command) {
+    fn execute_non_action(&mut self, tag: Tag, command: &Command) {
         self.timeline().rare_order.possible_reads.begin_run();
         match command {
             // `execute_range` executes actions.

@@ -53,7 +53,7 @@ fn recorded(commands: &[Command]) -> Engine {
     engine.begin_recording(OWN, QUEUE, false);
     engine.command_buffers[OWN.0 as usize].used_blocks = None;
     for command in commands {
-        let found = engine.record(OWN, command.clone());
+        let found = engine.check_command(OWN, command.clone());
         assert!(found.hazards.is_empty() && found.faults.is_empty(), "{found:?}");
     }
     engine
@@ -184,7 +184,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
 #[test]
 fn the_last_of_many_is_named() {
     let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
-    let found = engine.record(OWN, action(&[write(A0)])).hazards;
+    let found = engine.check_command(OWN, action(&[write(A0)])).hazards;
     assert_eq!(found.len(), 1);
     assert!(matches!(&found[0].prior, ProgramLocation::Command(at) if at.path == [2]), "{found:?}");
 }

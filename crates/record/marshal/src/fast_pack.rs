@@ -4,7 +4,7 @@
 //! anything unusual, for instance a chain, while computing the size, the walker packs the call.
 //!
 //! The unsafe code relies on the same contract as the walker: the parameters are those of a call whose pointers are
-//! valid as the specification demands, see [`crate::Packer::enter`].
+//! valid as the specification demands, see [`crate::Packer::pack_parameters`].
 
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};

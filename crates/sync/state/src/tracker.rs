@@ -158,7 +158,7 @@ impl<L: TrackerListener> Tracker<L> {
     }
 
     /// Called before the driver executes a call of a thread. Returns whether the tracker handles the command.
-    pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
+    pub fn track_parameters(&mut self, thread: u32, record: Record<'_>) -> bool {
         match command_support(record.command()) {
             CommandSupport::Tracked(family, TrackPhase::Enter) => {
                 let Some(call) = &Call::of(record) else { return false };
@@ -181,7 +181,7 @@ impl<L: TrackerListener> Tracker<L> {
 
     /// Called after the driver returned from the last call of a thread. Returns whether the tracker handles the
     /// command.
-    pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
+    pub fn track_outputs(&mut self, thread: u32, record: Record<'_>) -> bool {
         let CommandSupport::Tracked(family, TrackPhase::Leave) = command_support(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
         let taken = from_trusted(&words).filter(|it| it.command() == record.command()).and_then(|entered| {

@@ -35,13 +35,13 @@ impl Validator {
     /// Processes the next record, of parameters or of outputs.
     pub fn process_record(&mut self, thread: u32, record: Record<'_>) {
         match record.phase() {
-            RecordPhase::Enter => self.enter(thread, record),
-            RecordPhase::Leave => self.leave(thread, record),
+            RecordPhase::Enter => self.process_parameters(thread, record),
+            RecordPhase::Leave => self.process_outputs(thread, record),
         }
     }
 
     /// Processes the parameters of a call, before the driver sees it.
-    pub fn enter(&mut self, thread: u32, record: Record<'_>) {
+    pub fn process_parameters(&mut self, thread: u32, record: Record<'_>) {
         let now = self.call_context(thread);
         match recording_call(record.command()) {
             RecordingCall::Other => self.process_call(thread, record),
@@ -56,7 +56,7 @@ impl Validator {
                     NextCall::Same => {}
                     NextCall::Different => {
                         self.process_skipped_calls(thread);
-                        self.enter(thread, record);
+                        self.process_parameters(thread, record);
                     }
                     NextCall::NotCompared => self.process_call(thread, record),
                 }
@@ -75,7 +75,7 @@ impl Validator {
         if OpenPolls::is_poll(record.command()) {
             self.tracker.listener.track_poll(thread, record);
         }
-        self.tracker.enter(thread, record);
+        self.tracker.track_parameters(thread, record);
     }
 
     fn call_context(&self, thread: u32) -> CallContext {
@@ -115,11 +115,11 @@ impl Validator {
     }
 
     /// Processes the outputs of the last call of a thread.
-    pub fn leave(&mut self, thread: u32, record: Record<'_>) {
+    pub fn process_outputs(&mut self, thread: u32, record: Record<'_>) {
         if OpenPolls::is_poll(record.command()) {
             self.tracker.listener.track_poll(thread, record);
         }
-        self.tracker.leave(thread, record);
+        self.tracker.track_outputs(thread, record);
     }
 
     /// Also reports hazards with descriptors that shaders pick out of arrays. These hazards are possible, not certain.

@@ -89,7 +89,11 @@ impl App {
                     let (access, at) = (A::MEMORY_READ.0 | A::MEMORY_WRITE.0, self.at(Api::CmdPipelineBarrier2));
                     let scope = SyncScope { src_stages: ALL, src_access: access, dst_stages: ALL, dst_access: access };
                     let dependencies = vec![Dependency { scope, target: DependencyTarget::Global }];
-                    self.devices.command_recorded(at, CommandBufferId(id), Command::Barrier(Barrier::Sync2 { dependencies }));
+                    self.devices.command_recorded(
+                        at,
+                        CommandBufferId(id),
+                        Command::Barrier(Barrier::Sync2 { dependencies }),
+                    );
                 }
             }
         }

@@ -156,8 +156,8 @@ impl<'a> StreamPlayer<'a> {
         let is_complete = match kind {
             beside::HOST_WRITE => self.write(words).map(|()| true)?,
             beside::HOST_BYTES => self.store_host_bytes(words).map(|()| true)?,
-            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words, time)?,
-            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words, time).map(|()| true)?,
+            kind if kind == RecordPhase::Enter as u8 => self.play_parameters(head, words, time)?,
+            kind if kind == RecordPhase::Leave as u8 => self.play_outputs(head, words, time).map(|()| true)?,
             _ => false,
         };
         if is_complete {
@@ -194,7 +194,7 @@ impl<'a> StreamPlayer<'a> {
 
     /// Processes the parameters of a call. A call without outputs is performed at once; returns whether it was.
     #[inline]
-    fn enter(&mut self, head: (u64, u64), words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
+    fn play_parameters(&mut self, head: (u64, u64), words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
         if let Some(entry) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
             if entry.has_leave {
@@ -237,7 +237,7 @@ impl<'a> StreamPlayer<'a> {
         Ok(())
     }
 
-    fn leave(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
+    fn play_outputs(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
         let position = self.open_calls.iter().rposition(|it| it.head().call == call);

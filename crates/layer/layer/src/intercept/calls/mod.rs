@@ -2,11 +2,11 @@
 //!
 //! A generated shim finds the target of the call (`call_target`), and then does three things:
 //!
-//! 1. [`enter`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
+//! 1. [`enter_call`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
 //!    (`order_edges`); its parameters are packed (`packing`); the record is ordered after calls of other threads,
 //!    and published. Findings are reported now, and a messenger callback may cancel the call.
 //! 2. The driver executes the call. The layer holds no lock meanwhile.
-//! 3. [`leave`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
+//! 3. [`leave_call`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
 //!    completed. If the host learned how far the device is, a push barrier orders other threads after this call.
 //!
 //! A recorded command takes a shorter path: it is packed straight into the stream, and has no outputs
@@ -155,7 +155,7 @@ impl PendingCall {
 /// `params` must be the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must not
 /// have been passed on yet. `target` must be of this thread and of the device that the command is called on.
 #[inline(always)]
-pub(crate) unsafe fn enter<T: Structure>(
+pub(crate) unsafe fn enter_call<T: Structure>(
     target: &CallTarget<'_, DeviceData>,
     command: Command,
     order: CommandOrdering,
@@ -250,7 +250,7 @@ pub(crate) unsafe fn enter_by_desc(
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_desc` returned for this call, on this thread.
+/// `entered` must be what `enter_call` or `enter_by_desc` returned for this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
     // Only a reader of streams needs the order between threads.
@@ -270,10 +270,10 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_desc` gave for this call, on this thread, and `params` must point to
+/// `entered` must be what `enter_call` or `enter_by_desc` gave for this call, on this thread, and `params` must point to
 /// the parameters of that call, which must have returned `result` to us and not returned to the application.
 #[inline(never)]
-pub(crate) unsafe fn leave(
+pub(crate) unsafe fn leave_call(
     entered: PendingCall,
     handles: &HandleTable,
     command: Command,
@@ -286,7 +286,7 @@ pub(crate) unsafe fn leave(
     }
     // SAFETY: made by `register` for this thread, on which the call returns, and no reference to it is kept across the
     // call; by the contract of this function the parameters are those of the call, which has returned.
-    let work = || unsafe { (*entered.thread_state).leave(entered, handles, command, order, params, result) };
+    let work = || unsafe { (*entered.thread_state).record_outputs(entered, handles, command, order, params, result) };
     if let Some(findings) = catch_panic(command, work, || None) {
         run_if_enabled("messages", || _ = findings.send(handles, CallPhase::AfterDriver), || ());
         if run_if_enabled("a stop", || findings.print_stops(), || false) {
@@ -318,7 +318,7 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
     if command.desc().outputs.is_some() {
         // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
         // returned, and the parameters are still there.
-        unsafe { leave(entered, handles, command, order, params, result.bits()) };
+        unsafe { leave_call(entered, handles, command, order, params, result.bits()) };
     } else {
         // SAFETY: `entered` is of this call, on this thread.
         unsafe { leave_without_outputs(entered, order) };
@@ -376,7 +376,7 @@ impl ThreadLocalState {
     ///
     /// `params` must point to the parameters of a call of `command` that obeyed its VUIDs, and that has returned
     /// `result` to us and not returned to the application.
-    unsafe fn leave(
+    unsafe fn record_outputs(
         &mut self,
         entered: PendingCall,
         handles: &HandleTable,

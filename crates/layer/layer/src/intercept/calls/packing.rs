@@ -121,7 +121,7 @@ impl ThreadLocalState {
         let outputs = self.outputs.as_ptr().cast();
         // SAFETY: the contract of this function. `outputs_image` left null what the call did not write, and what the
         // outputs lead to stays until the call returns to the application.
-        unsafe { Packer::new(&resolver, handles).leave(&mut self.record, command, outputs, call) };
+        unsafe { Packer::new(&resolver, handles).pack_outputs(&mut self.record, command, outputs, call) };
     }
 }
 
@@ -140,5 +140,5 @@ pub(super) unsafe fn pack_by_desc(
     call: u64,
 ) {
     // SAFETY: the contract of this function: the VUIDs of the command make its pointers valid until the call returns.
-    unsafe { Packer::new(resolver, resolver.handles).enter(record, command, params, call) };
+    unsafe { Packer::new(resolver, resolver.handles).pack_parameters(record, command, params, call) };
 }

@@ -427,7 +427,7 @@ impl ReaderState {
             }
             // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
-                item.process_record(thread, record);
+                item.validate_and_report(thread, record);
                 *validation = Some(item);
             }
             if is_call {

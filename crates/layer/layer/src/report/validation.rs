@@ -408,12 +408,12 @@ impl Validation {
     }
 
     /// Validates a record. Returns what must be sent to messengers at once.
-    pub(crate) fn process_record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+    pub(crate) fn validate_and_report(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let head = RecordHeader::from_words(words[0], words[1]);
         let number = self.call_number(thread, head);
         let mut numbered = std::mem::take(&mut self.numbered);
         let words = if number == head.call { words } else { with_call_number(&mut numbered, words, number) };
-        let now = self.record_numbered(thread, words, head.call);
+        let now = self.validate_numbered(thread, words, head.call);
         self.numbered = numbered;
         now
     }
@@ -431,7 +431,7 @@ impl Validation {
 
     /// Processes a record with the call number that messages show. `stream_call` is the number of the call in its stream,
     /// under which the call stack was kept.
-    fn record_numbered(&mut self, thread: u32, words: &[u64], stream_call: u64) -> Option<Vec<PendingMessage>> {
+    fn validate_numbered(&mut self, thread: u32, words: &[u64], stream_call: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             let written = HostWrite::parse(words).filter(|it| !it.is_device_write())?;
             let stack = written.noticed_by().map_or(0, |it| self.stacks.take(thread, it, stream_call));

@@ -367,7 +367,7 @@ impl ThreadLocalState {
             return None;
         }
         let (thread, record) = (self.thread.number(), self.record.words());
-        let findings = inline_validation::validate_record(thread, record);
+        let findings = inline_validation::validate_under_lock(thread, record);
         let noticed = self.write_scratch.take_findings();
         if noticed.is_empty() { findings } else { Some(InlineFindings::merged(findings, noticed, (thread, record))) }
     }

@@ -286,7 +286,7 @@ impl ProcessState {
     /// Calls `question` with the validation, after it has processed all records; none if there is no validation.
     pub(crate) fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         let mut state = lock(&READER_STATE);
-        state.drain();
+        state.read_all();
         state.validation.as_deref_mut().filter(|_| !self.is_disabled()).map(question)
     }
 
@@ -351,7 +351,7 @@ impl ProcessState {
         }
         self.stream_control.clear_reader();
         if let Ok(mut state) = READER_STATE.try_lock() {
-            state.drain();
+            state.read_all();
             state.report_progress();
             if let Some(validation) = state.validation.as_mut().filter(|_| !self.is_disabled()) {
                 validation.end();
@@ -389,13 +389,13 @@ fn reader_main() {
 fn read_until_stopped() {
     while !PROCESS_STATE.is_stopping.load(Ordering::Acquire) {
         let mut state = lock(&READER_STATE);
-        state.drain();
+        state.read_all();
         let ReaderState { stats, validation, report_timer, .. } = &mut *state;
         report_timer.report_if_due(|| report_progress(stats, validation));
         if PROCESS_STATE.is_final_report_wanted.load(Ordering::Acquire)
             && !PROCESS_STATE.is_final_report_done.load(Ordering::Relaxed)
         {
-            state.drain();
+            state.read_all();
             state.report_final();
             PROCESS_STATE.is_final_report_done.store(true, Ordering::Release);
         }
@@ -408,11 +408,11 @@ fn read_until_stopped() {
 
 impl ReaderState {
     /// Reads all available records. This does not end while records arrive faster than they are read.
-    fn drain(&mut self) {
-        while self.drain_some() > 0 {}
+    fn read_all(&mut self) {
+        while self.read_available() > 0 {}
     }
 
-    fn drain_some(&mut self) -> usize {
+    fn read_available(&mut self) -> usize {
         let ReaderState { merger, stats, validation, report_timer, capture } = self;
         let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
             let OrderedRecord { thread, record, .. } = ordered;

@@ -27,10 +27,10 @@ unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
     }
 
     #[inline(always)]
-    unsafe fn commit(&mut self, words: usize) -> &[u64] {
-        // Claiming again gives the same words, since nothing was committed.
+    unsafe fn written_record(&mut self, words: usize) -> &[u64] {
+        // Claiming again gives the same words, since the stream commits only in `try_pack_in_stream`.
         let first = self.0.claim(words);
-        // SAFETY: the contract of `RecordSpace::commit`: these are the words that were claimed last, and all of them
+        // SAFETY: the contract of `RecordSpace::written_record`: these are the words that were claimed last, and all of them
         // are written.
         unsafe { std::slice::from_raw_parts(first, words) }
     }

@@ -258,8 +258,8 @@ impl Validator {
     }
 
     /// Diagnostics of causes that are in [`Validator::diagnostics`] already, about other parts of their resources.
-    pub fn variants(&self) -> &[Diagnostic] {
-        &self.tracker.listener.causes.variants
+    pub fn site_diagnostics(&self) -> &[Diagnostic] {
+        &self.tracker.listener.causes.site_diagnostics
     }
 
     /// How many findings have less than a whole explanation.

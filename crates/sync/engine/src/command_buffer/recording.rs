@@ -74,8 +74,8 @@ impl Engine {
         commands.is_clean(&self.device.addresses) && recorded.is_up_to_date(commands)
     }
 
-    /// Adds a recorded command and checks it. Returns the hazards between it and earlier commands; its execution does not report them
-    /// again. Hazards of sparse resources are reported only when the command is executed.
+    /// Adds a recorded command and checks it. Returns the hazards between it and earlier commands; its execution does not
+    /// report them again. Hazards of sparse resources are reported only when the command is executed.
     pub fn check_command(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
             Command::Action(accesses) => {
@@ -93,8 +93,8 @@ impl Engine {
         self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// Like `check_command`, for an action command; `engine_id` translates its resources to ids of the engine. Returns none if
-    /// there is no finding.
+    /// Like `check_command`, for an action command; `engine_id` translates its resources to ids of the engine. Returns
+    /// none if there is no finding.
     pub fn check_action(
         &mut self,
         id: CommandBufferId,

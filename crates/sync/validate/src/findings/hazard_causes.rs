@@ -86,10 +86,10 @@ impl DiagnosticBuilder<'_> {
                 self.report_new(hazard, same, (key, region), causes, &mut last);
                 continue;
             };
-            if causes.wants_variant(site, hazard.resource, &region) {
+            if causes.wants_site_diagnostic(site, hazard.resource, &region) {
                 causes.effort.causes = causes.diagnostics.len();
                 let text = self.hazard_diagnostic(hazard, same, &mut causes.effort);
-                causes.add_variant(site, (hazard.resource, region.clone()), text);
+                causes.add_site_diagnostic(site, (hazard.resource, region.clone()), text);
             }
             causes.count(self.origin(&hazard.at), site, Some((hazard.resource, &region)));
         }

@@ -134,7 +134,7 @@ impl App {
                 diagnostic.severity,
             )
         };
-        let sites = self.diagnostics().iter().chain(&self.devices.causes.variants);
+        let sites = self.diagnostics().iter().chain(&self.devices.causes.site_diagnostics);
         let mut all: Vec<_> = sites.map(line).collect();
         all.sort();
         all.dedup();

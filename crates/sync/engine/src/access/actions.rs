@@ -20,8 +20,8 @@ use crate::access::addressed_access::AddressedAccess;
 use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::command_buffer::marks::{MarkChange, MarkMode, MarkUpdate};
-use crate::command_buffer::plans::{ActionAccesses, CommandPlans, MarkedAccesses, PlanKind};
 use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::command_buffer::prepared_commands::{ActionAccesses, MarkedAccesses, PreparedCommands, PreparedKind};
 use crate::dependency::clocks::Tag;
 use crate::memory::addresses::{AddressLookup, ResourceIdentity};
 use crate::memory::aliases;
@@ -43,12 +43,12 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
-        for read in commands.plans.possible_reads(index) {
+        for read in commands.list.possible_reads(index) {
             let begin = self.scope_begin();
             let QueueTimeline { clock, rare_order, .. } = self.timeline();
             rare_order.possible_reads.add(read.usage, tag, begin, clock);
         }
-        let buffer_marker = commands.plans.marker(index);
+        let buffer_marker = commands.list.marker(index);
         if let Some(stage) = buffer_marker {
             self.begin_marker(tag, stage);
         }
@@ -57,39 +57,39 @@ impl CommandExecutor<'_> {
         }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
-            PlanKind::Disjoint => self.check_and_add(tag, &commands.plans, index),
-            PlanKind::Overlapping => self.check_then_add(tag, addressed),
-            PlanKind::UnknownAddresses | PlanKind::NotAction => false,
+            PreparedKind::Disjoint => self.check_and_add(tag, &commands.list, index),
+            PreparedKind::Overlapping => self.check_then_add(tag, addressed),
+            PreparedKind::UnknownAddresses | PreparedKind::NotAction => false,
         };
         if !is_done {
             self.progress.is_clean = false;
             let is_marked = self.progress.marking == MarkMode::Apply;
             let after_write: Vec<&AddressedAccess> =
-                if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
+                if is_marked { commands.list.accesses_after_write(index).collect() } else { Vec::new() };
             self.check_and_add_each(tag, &uses(), &after_write);
         }
         if let Some(stage) = buffer_marker {
             self.end_marker(tag, stage, accesses.iter().last());
         }
-        is_done && kind == PlanKind::Disjoint
+        is_done && kind == PreparedKind::Disjoint
     }
 
     /// The fast path, which looks up each range once. Returns false if there is a conflict, or if a resource has aliases.
     /// The caller then adds all accesses of the command again, which changes nothing for those added by then.
     #[inline]
-    fn check_and_add(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
+    fn check_and_add(&mut self, tag: Tag, list: &PreparedCommands, index: usize) -> bool {
         let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());
         if addresses.alias_count() != 0
-            && plans.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
+            && list.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
         {
             return false;
         }
         let mut word = 0;
-        while let Some(marked) = plans.marked_word(index, word) {
+        while let Some(marked) = list.marked_word(index, word) {
             word += 1;
             let skipped = self.progress.skipped(marked.marks, is_rendering);
             let left = marked.valid_bits & !(skipped.checks & skipped.additions);
-            if left != 0 && !self.check_and_add_word(tag, plans, marked, left, skipped.checks) {
+            if left != 0 && !self.check_and_add_word(tag, list, marked, left, skipped.checks) {
                 return false;
             }
         }
@@ -101,7 +101,7 @@ impl CommandExecutor<'_> {
     fn check_and_add_word(
         &mut self,
         tag: Tag,
-        plans: &CommandPlans,
+        list: &PreparedCommands,
         marked: MarkedAccesses<'_>,
         left: u64,
         unchecked: u64,
@@ -137,8 +137,8 @@ impl CommandExecutor<'_> {
                 written_before |= if state.is_written() { bits } else { 0 };
                 if is_write {
                     is_marked = true;
-                    progress.mark_overwritten(plans, state, addressed_access);
-                } else if progress.mark_read(plans, state, &context, addressed_access, at) && !state.is_written() {
+                    progress.mark_overwritten(list, state, addressed_access);
+                } else if progress.mark_read(list, state, &context, addressed_access, at) && !state.is_written() {
                     read_before |= bits;
                 }
             }
@@ -158,10 +158,10 @@ impl CommandExecutor<'_> {
     pub(crate) fn add_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
         let is_rendering = self.instance.is_some();
         let mut word = 0;
-        while let Some(marked) = commands.plans.marked_word(index, word) {
+        while let Some(marked) = commands.list.marked_word(index, word) {
             word += 1;
             let left = marked.marks.repeated(is_rendering) & !marked.marks.repeated_by_next;
-            if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PlanKind::Disjoint {
+            if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PreparedKind::Disjoint {
                 self.add_word(marked, left);
             }
         }

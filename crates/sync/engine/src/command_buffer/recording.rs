@@ -45,7 +45,7 @@ impl Engine {
         self.begin_deferred_check(id, queue, is_secondary);
         let checked = self.checked_for(queue, is_secondary);
         let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
-        commands.plans.is_cache_disabled = self.is_cache_disabled;
+        commands.list.is_cache_disabled = self.is_cache_disabled;
         commands.begin(checked, &self.device.addresses);
         // If resources alias each other, every command is checked at once.
         if checked.is_some() && !self.is_cache_disabled && self.device.addresses.alias_count() == 0 {
@@ -113,7 +113,7 @@ impl Engine {
         let queue = commands.queue?;
         let is_marked = commands.has_valid_marks(&self.device.addresses);
         if let Some(used_blocks) = &mut commands.used_blocks {
-            if is_marked && used_blocks.insert_last_if_unused(&commands.plans) {
+            if is_marked && used_blocks.insert_last_if_unused(&commands.list) {
                 return None;
             }
             self.check_postponed(index, queue, is_marked);
@@ -124,7 +124,7 @@ impl Engine {
         if has_events {
             isolated.device.grow_events(&self.device);
         }
-        self.check_until(&mut isolated, index, self.command_buffers[index].plans.len());
+        self.check_until(&mut isolated, index, self.command_buffers[index].list.len());
         let commands = &mut self.command_buffers[index];
         let found = isolated.take_findings();
         if let Some(found) = &found {
@@ -141,7 +141,7 @@ impl Engine {
         self.advance_isolated(isolated, index, until);
         let commands = &mut self.command_buffers[index];
         for update in isolated.cursor.progress.mark_updates.drain(..) {
-            commands.plans.apply_mark(update.word, update.change);
+            commands.list.apply_mark(update.word, update.change);
         }
         if isolated.device.has_used_sparse {
             commands.discard_marks();
@@ -159,7 +159,7 @@ impl Engine {
         }
         let mut isolated = self.new_isolated(queue);
         // One by one, because the marks of a command decide which marks the next one gets.
-        for until in 1..self.command_buffers[index].plans.len() {
+        for until in 1..self.command_buffers[index].list.len() {
             self.check_until(&mut isolated, index, until);
         }
         self.command_buffers[index].isolated = Some(isolated);
@@ -220,7 +220,7 @@ impl Engine {
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
         let mut isolated = self.new_isolated(queue);
-        let last = self.command_buffers[index].plans.len() - 1;
+        let last = self.command_buffers[index].list.len() - 1;
         isolated.cursor.progress.marking = MarkMode::Off;
         if last > 0 {
             isolated.device.grow_events(&self.device);

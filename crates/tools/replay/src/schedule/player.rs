@@ -240,11 +240,11 @@ impl<'a> StreamPlayer<'a> {
     fn play_outputs(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let position = self.open_calls.iter().rposition(|it| it.head().call == call);
-        let Some(position) = position else {
+        let index = self.open_calls.iter().rposition(|it| it.head().call == call);
+        let Some(index) = index else {
             return Err(self.call_error(head, "the call returns without having begun"));
         };
-        let open_call = self.open_calls.remove(position);
+        let open_call = self.open_calls.remove(index);
         if open_call.head().command != head.command {
             return Err(self.call_error(head, "the end of the call has another command than its beginning"));
         }

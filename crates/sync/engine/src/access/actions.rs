@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use lavascope_collections::IntervalMap;
-use lavascope_sync_ir::{Access, Region, ResourceId};
+use lavascope_sync_ir::{Access, Hazard, Region, ResourceId};
 
 use smallvec::SmallVec;
 
@@ -129,7 +129,7 @@ impl CommandExecutor<'_> {
                 }
                 continue;
             };
-            if unchecked & bits == 0 && has_conflict(state, addressed, is_write, &context) {
+            if unchecked & bits == 0 && has_range_conflict(state, addressed, is_write, &context) {
                 return false;
             }
             let mut is_marked = state.is_marked();
@@ -291,7 +291,7 @@ impl CommandExecutor<'_> {
         if !conflicts.is_empty() && self.instance.is_some() {
             self.remove_reads_before_load(&mut conflicts, (resource_use.usage, resource_use.order));
         }
-        self.device.report(tag, resource_use.resource, conflicts);
+        self.device.report_conflicts(tag, resource_use.resource, conflicts);
     }
 
     /// Removes conflicts of a draw or a store operation with reads that happen before the load operation of the same
@@ -333,8 +333,9 @@ impl CommandExecutor<'_> {
     }
 }
 
+/// Whether one of the accesses of a command to one range conflicts with the state of the range.
 #[inline]
-fn has_conflict(
+fn has_range_conflict(
     state: &RangeState,
     addressed: &[AddressedAccess],
     is_write: bool,
@@ -380,7 +381,7 @@ fn check_and_add_parts(
     states.update(range.clone(), |_, state| {
         parts += 1;
         match state {
-            Some(state) if is_checked && has_conflict(state, addressed, is_write, context) => is_fine = false,
+            Some(state) if is_checked && has_range_conflict(state, addressed, is_write, context) => is_fine = false,
             Some(state) => {
                 add_all(state, addressed, is_write, context);
                 state.set_marked(false);
@@ -397,6 +398,47 @@ fn check_and_add_parts(
         states.merge_equal_neighbors(range.clone());
     }
     is_fine
+}
+
+impl EngineDevice {
+    /// Adds the conflicts of an access to a resource to the hazards of the device. Whoever executes the command takes them:
+    /// `IsolatedExecution::take_findings` while it is recorded, `Engine::take_hazards` when a queue executes it.
+    pub(crate) fn report_conflicts(
+        &mut self,
+        tag: Tag,
+        resource: ResourceId,
+        conflicts: Vec<(Range<u64>, Vec<Conflict>)>,
+    ) {
+        let Some(at) = Some(tag).filter(|_| !conflicts.is_empty()).and_then(|it| self.locations.get(it)) else {
+            return;
+        };
+        let first = self.hazards.len();
+        for (range, conflicts) in conflicts {
+            for conflict in conflicts {
+                let Some(prior) = self.locations.get(conflict.prior) else { continue };
+                for region in self.addresses.regions(resource, &range) {
+                    let found = Hazard { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
+                    push_or_merge_hazard(&mut self.hazards, first, found);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a hazard, or merges it with the same hazard on other components of the same texels.
+fn push_or_merge_hazard(all: &mut Vec<Hazard>, first: usize, new: Hazard) {
+    for own in &mut all[first..] {
+        let is_same = (own.kind, &own.prior) == (new.kind, &new.prior);
+        if let (true, Region::Image(left), Region::Image(right)) = (is_same, &mut own.region, &new.region) {
+            let is_there = (left.aspects, &left.mips, &left.layers, left.area)
+                == (right.aspects, &right.mips, &right.layers, right.area);
+            if is_there {
+                left.components.0 |= right.components.0;
+                return;
+            }
+        }
+    }
+    all.push(new);
 }
 
 /// A use of a region of a resource, with the usage of the tables.

@@ -85,7 +85,8 @@ impl AccessMarks {
 /// What an execution does with marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkMode {
-    /// The execution neither sets nor uses marks, except for repeated accesses, which `prepared_commands` marks without execution.
+    /// The execution neither sets nor uses marks, except for repeated accesses, which `prepared_commands` marks without
+    /// execution.
     Off,
     /// The command buffer is being recorded: the execution sets marks.
     Set,
@@ -106,8 +107,8 @@ pub(crate) struct ExecutionProgress {
     pub(crate) visible_since: Tag,
     /// The current run of commands with consecutive tags.
     pub(crate) command_run: CommandRun,
-    /// Marks that this execution sets. They are applied afterwards (`check_until`), because the list of commands is borrowed
-    /// meanwhile.
+    /// Marks that this execution sets. They are applied afterwards (`check_until`), because the list of commands is
+    /// borrowed meanwhile.
     pub(crate) mark_updates: Vec<MarkUpdate>,
 }
 

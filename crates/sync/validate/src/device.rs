@@ -326,6 +326,7 @@ impl ValidatedDevice {
             self.stop_repeating(id);
             own = self.recordings.get_mut(&id)?;
         }
+        // Translates the ids, and calls `Engine::check_action`.
         let found = self.engine.check_action(id, accesses);
         own.push_action(accesses, call);
         found

@@ -238,7 +238,7 @@ impl ValidatedDevices {
         is_same
     }
 
-    /// Reports findings inside a command buffer that is being recorded.
+    /// Reports findings inside a command buffer that is being recorded: makes diagnostics of them.
     #[cold]
     fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &RecordedFindings) {
         if self.checks_when_executed {
@@ -418,6 +418,7 @@ impl TrackerListener for ValidatedDevices {
             self.watch(at, Some(id), accesses.iter().map(WatchedResource::of).collect());
         }
         let (Some(device), call_of) = self.device_and_call(at) else { return };
+        // None if the command repeats the last recording, or has no hazards.
         if let Some(findings) = device.validate_action(id, accesses, call_of) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
         }

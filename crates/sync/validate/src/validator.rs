@@ -50,6 +50,9 @@ impl Validator {
                 let stack = self.tracker.listener.stack;
                 self.tracker.listener.call_sequences.begin(record, stack, now);
             }
+            // A recorded command, for example a draw. As long as a command buffer is recorded with the same words as
+            // the last time, and nothing that they refer to has changed, nothing can be found: the cache keeps the
+            // call, and no more is done. At the first difference, the kept calls are processed.
             part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
                 let (is_repeatable, listener) = (part == RecordingCall::Repeatable, &mut self.tracker.listener);
                 match listener.call_sequences.compare_next(record, listener.stack, now, is_repeatable) {
@@ -68,6 +71,7 @@ impl Validator {
         }
     }
 
+    /// Gives a call to the tracker, which notifies its listener, [`ValidatedDevices`], of what the call does.
     fn process_call(&mut self, thread: u32, record: Record<'_>) {
         if !self.tracker.listener.checks_when_executed {
             self.tracker.listener.track_names(record);

@@ -30,12 +30,17 @@ macro_rules! dispatch_table {
 }
 
 /// Defines a function for each command. It publishes the call to the listeners, and passes the call on.
+///
+/// Each line of `shims!` in `generated/mod.rs` is one command. That of `vkCmdDraw` begins with `cmd_draw: CmdDraw,
+/// CmdDrawParams, FnCmdDraw, device_of_command_buffer, [fast_pack::cmd_draw], Silent`: the command and its types, how
+/// to find the device that it is called on, the generated code that packs it, and that it returns nothing.
 macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($fast_pack:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
             // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
             // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: host access to
-            // it is externally synchronized, so no other thread may destroy it meanwhile.
+            // it is externally synchronized, so no other thread may destroy it meanwhile. `$level` finds the instance
+            // or device of the handle, whose table has the next function, and the calling thread.
             let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
             let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };
@@ -62,6 +67,8 @@ macro_rules! shims {
             if ReturnBits::is_device_lost(&result) {
                 called.owner.on_device_lost(Command::$command);
             }
+            // A submission, presentation or wait: calls the messengers with what async validation found meanwhile
+            // (`Inbox::deliver`).
             if const { delivers_messages(Command::$command) } {
                 called.owner.deliver_messages();
             }

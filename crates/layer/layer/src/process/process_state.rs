@@ -412,6 +412,8 @@ impl ReaderState {
         while self.read_available() > 0 {}
     }
 
+    /// Gives each record that threads have published to the capture and to async validation. `Merger` takes the records
+    /// of all streams in an order in which the calls could have been made: each after those that its order edges name.
     fn read_available(&mut self) -> usize {
         let ReaderState { merger, stats, validation, report_timer, capture } = self;
         let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
@@ -427,6 +429,7 @@ impl ReaderState {
             }
             // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
+                // Messages wait in the `Inbox` of the device for a thread of the application, so none are returned.
                 item.validate_and_report(thread, record);
                 *validation = Some(item);
             }

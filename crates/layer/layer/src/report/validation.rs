@@ -407,7 +407,9 @@ impl Validation {
         }
     }
 
-    /// Validates a record. Returns what must be sent to messengers at once.
+    /// Validates a record and reports its findings: to the report file and the log, and to messengers. Inline, the
+    /// messages are returned, and the caller sends them; async, they wait in the [`Inbox`] of the device until
+    /// `deliver`.
     pub(crate) fn validate_and_report(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let head = RecordHeader::from_words(words[0], words[1]);
         let number = self.call_number(thread, head);

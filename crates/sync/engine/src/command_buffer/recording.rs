@@ -102,6 +102,7 @@ impl Engine {
         engine_id: impl Fn(ResourceId) -> ResourceId,
     ) -> Option<Box<Findings>> {
         let commands = self.command_buffers.get_mut(id.0 as usize)?;
+        // Looks up the memory range and the usage of each access, once for all executions.
         commands.push_action(accesses, engine_id, &self.device.addresses);
         self.check_last(id, false)
     }
@@ -112,6 +113,7 @@ impl Engine {
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
         let is_marked = commands.has_valid_marks(&self.device.addresses);
+        // A hazard needs two accesses to the same memory. Until there are two, only the blocks of memory are kept.
         if let Some(used_blocks) = &mut commands.used_blocks {
             if is_marked && used_blocks.insert_last_if_unused(&commands.list) {
                 return None;
@@ -124,6 +126,7 @@ impl Engine {
         if has_events {
             isolated.device.grow_events(&self.device);
         }
+        // Executes the last command: `ExecutionCursor::advance` calls `CommandExecutor::execute_range`.
         self.check_until(&mut isolated, index, self.command_buffers[index].list.len());
         let commands = &mut self.command_buffers[index];
         let found = isolated.take_findings();

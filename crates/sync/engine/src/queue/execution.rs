@@ -151,7 +151,8 @@ impl<'a> CommandExecutor<'a> {
         self.location.path.pop();
     }
 
-    /// Executes some of the commands.
+    /// Executes some of the commands, each with the next tag. Skips commands whose marks say that they need no check
+    /// here, because an earlier command of the command buffer has covered them.
     fn execute_range(&mut self, commands: &PreparedCommandBuffer, range: Range<usize>) {
         let mut next = range.start;
         while next < range.end {

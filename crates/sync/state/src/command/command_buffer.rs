@@ -217,7 +217,7 @@ impl TrackedDevice {
         }
     }
 
-    /// Records the accesses of an action command.
+    /// Records the accesses of an action command: a draw, dispatch, copy or the like.
     pub(crate) fn record_action(
         &mut self,
         buffer: vk::CommandBuffer,

@@ -64,7 +64,7 @@ fn hazard_key(hazard: &Hazard) -> HazardKey<'_> {
 }
 
 impl DiagnosticBuilder<'_> {
-    /// Turns hazards into findings.
+    /// Turns hazards into findings. `Validator::take_findings` returns them to whoever gave the record.
     pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         // A hazard may concern several parts of a resource.
         let mut parts: HashMap<HazardKey<'_>, Vec<&Hazard>> = HashMap::new();
@@ -133,7 +133,8 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    /// Reports a new hazard with its explanation: under the cause of an earlier hazard, or as a new cause with fixes.
+    /// Reports a new hazard with its explanation, which `describe_hazard` of the crate `explain` writes: under the
+    /// cause of an earlier hazard, or as a new cause with fixes.
     fn report_in_slice(
         &self,
         in_slice: HazardInSlice<'_>,

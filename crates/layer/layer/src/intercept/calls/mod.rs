@@ -181,11 +181,13 @@ pub(crate) unsafe fn enter_call<T: Structure>(
         }
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
+        // The usual case with async validation or a capture: only the reader thread wants the record.
         if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READS
             && local.try_pack_in_stream(target, (call, order), params, pack_in_stream)
         {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
+        // Inline validation or the printer wants the record, or it needs order edges.
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
         unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
         if listeners.has_any(Listeners::READS) {
@@ -471,6 +473,7 @@ impl ThreadLocalState {
         let words = pack(&mut StreamSpace(&mut self.thread), &resolver, call, params);
         self.add_command_buffer_readers(target, order);
         if let (Some(words), true) = (words, self.depends_on_own_thread_only(target)) {
+            // From here on, the reader thread finds the record (`ReaderState::read_available`).
             // SAFETY: `pack` gives the words that it claimed last and has written, and nothing was claimed since.
             unsafe { self.thread.commit(words) };
             self.mark_objects_used(target, call);

@@ -37,10 +37,10 @@ macro_rules! dispatch_table {
 macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($fast_pack:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
+            // `$level` finds the instance or device of the handle, whose table has the next function, and the thread.
             // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
             // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: host access to
-            // it is externally synchronized, so no other thread may destroy it meanwhile. `$level` finds the instance
-            // or device of the handle, whose table has the next function, and the calling thread.
+            // it is externally synchronized, so no other thread may destroy it meanwhile.
             let Some(called) = (unsafe { $level($first.0) }) else { return Default::default() };
             let Some(next) = called.owner.table.$name else { return Default::default() };
             let params = $params { $first $(, $parameter)* };

@@ -72,7 +72,7 @@ impl MappedWriteSink<'_> {
             }
         }
         // After the look: what another thread learned and then wrote about comes before.
-        let is_read = self.listeners.has_any(Listeners::READS);
+        let is_read = self.listeners.has_any(Listeners::READER);
         if is_read {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }

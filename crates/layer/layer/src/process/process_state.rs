@@ -245,7 +245,7 @@ impl ProcessState {
                 format!("no thread to read calls: {error}")
             })?);
             reader.process = process;
-            self.listeners.fetch_or(Listeners::READS.bits(), Ordering::Relaxed);
+            self.listeners.fetch_or(Listeners::READER.bits(), Ordering::Relaxed);
             termination::install();
             stop_reading_in_forks();
         }
@@ -280,7 +280,7 @@ impl ProcessState {
             reader_thread.process == std::process::id()
                 && reader_thread.thread.as_ref().is_some_and(|it| !it.is_finished())
         };
-        !self.listeners(Listeners::READS).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
+        !self.listeners(Listeners::READER).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
 
     /// Calls `question` with the validation, after it has processed all records; none if there is no validation.
@@ -332,7 +332,7 @@ impl ProcessState {
     /// reader thread.
     fn stop(&self, reader: &mut ReaderThread) {
         let Some(thread) = reader.thread.take() else { return };
-        self.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        self.listeners.fetch_and(!Listeners::READER.bits(), Ordering::Relaxed);
         if reader.process != std::process::id() {
             // In a forked process, the thread and the report belong to the parent, and their locks may be taken.
             return std::mem::forget(thread);
@@ -368,7 +368,7 @@ impl ProcessState {
 /// a call that it recorded would overwrite one of the parent.
 fn stop_reading_in_forks() {
     extern "C" fn stop() {
-        PROCESS_STATE.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        PROCESS_STATE.listeners.fetch_and(!Listeners::READER.bits(), Ordering::Relaxed);
         PROCESS_STATE.set_capturing(false);
         forks::begin();
     }

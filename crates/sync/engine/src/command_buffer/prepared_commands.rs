@@ -321,10 +321,10 @@ impl PreparedCommands {
             _ => accesses,
         };
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
-        let is_like = |it: &PreparedCommand| {
+        let is_like = |previous: &PreparedCommand| {
             !self.is_cache_disabled
-                && it.is_one_to_one
-                && it.len() == accesses.len()
+                && previous.is_one_to_one
+                && previous.len() == accesses.len()
                 && self.last_resources.len() == accesses.len()
         };
         let last = self.entries.last().copied().filter(is_like);

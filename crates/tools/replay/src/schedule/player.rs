@@ -154,7 +154,7 @@ impl<'a> StreamPlayer<'a> {
             throttle.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
         }
         let is_complete = match kind {
-            beside::HOST_WRITE => self.write(words).map(|()| true)?,
+            beside::HOST_WRITE => self.play_host_write(words).map(|()| true)?,
             beside::HOST_BYTES => self.store_host_bytes(words).map(|()| true)?,
             kind if kind == RecordPhase::Enter as u8 => self.play_parameters(head, words, time)?,
             kind if kind == RecordPhase::Leave as u8 => self.play_outputs(head, words, time).map(|()| true)?,
@@ -300,7 +300,7 @@ impl<'a> StreamPlayer<'a> {
     }
 
     /// Performs a host write that came before the next call.
-    fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+    fn play_host_write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         if self.performer.replay.is_plan() {
             return Ok(());
         }

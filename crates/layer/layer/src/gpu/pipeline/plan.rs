@@ -354,7 +354,7 @@ impl DeviceChecks {
 
     /// Stores the created pipelines: each plan becomes the first variant of its pipeline. If not `is_planned`, the driver
     /// has created the pipelines without the changes of the plans.
-    pub(crate) fn finish(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
+    pub(crate) fn keep_pipelines(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);

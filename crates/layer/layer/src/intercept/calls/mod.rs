@@ -182,7 +182,7 @@ pub(crate) unsafe fn enter_call<T: Structure>(
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
         // The usual case with async validation or a capture: only the reader thread wants the record.
-        if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READS
+        if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READER
             && local.try_pack_in_stream(target, (call, order), params, pack_in_stream)
         {
             return (PendingCall::new(target.thread_state, call, listeners), None);
@@ -190,7 +190,7 @@ pub(crate) unsafe fn enter_call<T: Structure>(
         // Inline validation or the printer wants the record, or it needs order edges.
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
         unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             local.add_command_buffer_readers(target, order);
         }
         local.publish_parameters(listeners, call, command, order);
@@ -233,7 +233,7 @@ pub(crate) unsafe fn enter_by_desc(
             handles,
             thread: local.thread.number(),
             deps: &local.deps,
-            is_ordered: listeners.has_any(Listeners::READS),
+            is_ordered: listeners.has_any(Listeners::READER),
             last_command_buffer: None,
         };
         // SAFETY: the contract of this function, which is that of `pack_by_desc`.
@@ -259,7 +259,7 @@ pub(crate) unsafe fn enter_by_desc(
 #[inline(always)]
 pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
     // Only a reader of streams needs the order between threads.
-    if !entered.flags.listeners().has_any(Listeners::READS) {
+    if !entered.flags.listeners().has_any(Listeners::READER) {
         return;
     }
     // SAFETY: not null, since there are listeners. It was made by `register` for this thread, on which the call
@@ -343,7 +343,7 @@ impl ThreadLocalState {
     /// The last steps of entering: order, publish, mark the objects as used.
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
-        if !listeners.has_any(Listeners::READS) {
+        if !listeners.has_any(Listeners::READER) {
             // Packing found no order edges: no thread may wait for a record that is in no stream.
             return self.publish_record(listeners);
         }
@@ -356,7 +356,7 @@ impl ThreadLocalState {
     #[inline(always)]
     fn publish_record(&mut self, listeners: Listeners) {
         let record = self.record.add_order_edges(self.thread.order_edges());
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             self.thread.append(record);
         }
         if listeners.has_any(Listeners::PRINTS) {
@@ -391,7 +391,7 @@ impl ThreadLocalState {
         result: u64,
     ) -> Option<Box<InlineFindings>> {
         let (call, listeners) = (entered.call, entered.flags.listeners());
-        let edge = listeners.has_any(Listeners::READS).then(|| self.thread.edge_to(call));
+        let edge = listeners.has_any(Listeners::READER).then(|| self.thread.edge_to(call));
         let mut findings = None;
         // SAFETY: the contract of this function: the parameters of a call of this command that returned `result`.
         if unsafe { outputs_image(command.desc(), params, result, &mut self.outputs) }
@@ -409,7 +409,7 @@ impl ThreadLocalState {
         unsafe { object_lifetimes::follow_deferred_operation(handles, command, params, result, edge) };
         // SAFETY: the contract of this function, which is that of `track_mappings`.
         unsafe { mapped_memory::track_mappings(handles, command, params, result) };
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             self.thread.complete(call);
             let mut new_value = None;
             let has_progressed = || {
@@ -498,7 +498,7 @@ impl ThreadLocalState {
         params: &T,
         pack: impl FnOnce(&mut RecordBuffer, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
     ) {
-        let is_ordered = listeners.has_any(Listeners::READS);
+        let is_ordered = listeners.has_any(Listeners::READER);
         let resolver = ObjectIdResolver {
             handles: target.owner.handles(),
             thread: self.thread.number(),

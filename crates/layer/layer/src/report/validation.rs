@@ -527,6 +527,7 @@ impl Validation {
         if is_above_limit && (is_reported || count > 1) {
             return None;
         }
+        // As text, ready to send.
         let rendered = match finding.site_diagnostic {
             site_diagnostic if site_diagnostic == cause.site_diagnostic => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),

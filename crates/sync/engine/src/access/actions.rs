@@ -57,6 +57,7 @@ impl CommandExecutor<'_> {
         }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
+            // No written range overlaps another range of the command in part, so each range is checked by itself.
             PreparedKind::Disjoint => self.check_and_add(tag, &commands.list, index),
             PreparedKind::Overlapping => self.check_then_add(tag, addressed),
             PreparedKind::UnknownAddresses | PreparedKind::NotAction => false,
@@ -87,6 +88,7 @@ impl CommandExecutor<'_> {
         let mut word = 0;
         while let Some(marked) = list.marked_word(index, word) {
             word += 1;
+            // The checks and additions for which marks say that other commands of the command buffer cover them.
             let skipped = self.progress.skipped(marked.marks, is_rendering);
             let left = marked.valid_bits & !(skipped.checks & skipped.additions);
             if left != 0 && !self.check_and_add_word(tag, list, marked, left, skipped.checks) {

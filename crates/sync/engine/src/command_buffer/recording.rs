@@ -112,6 +112,7 @@ impl Engine {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
+        // Marks tell a later execution what need not be checked again. They are void if a resource has moved since.
         let is_marked = commands.has_valid_marks(&self.device.addresses);
         // A hazard needs two accesses to the same memory. Until there are two, only the blocks of memory are kept.
         if let Some(used_blocks) = &mut commands.used_blocks {

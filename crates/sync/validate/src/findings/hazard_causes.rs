@@ -81,6 +81,7 @@ impl DiagnosticBuilder<'_> {
             let same = &parts[&hazard_key(hazard)];
             let regions = same.iter().map(|it| it.region.clone());
             let region = regions.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
+            // The key of the site: the two commands and the resource. A known site is only counted.
             let key = self.hazard_cause(hazard);
             let Some(site) = causes.site_of(&key) else {
                 self.report_new(hazard, same, (key, region), causes, &mut last);

@@ -146,7 +146,7 @@ impl TrackedDevice {
         uses.iter().for_each(|it| self.predict_use(it, &mut accesses));
         let attachment_uses = if is_inherited { attachment_uses } else { &[] };
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        let index = own.push_action(&accesses, out);
+        let index = own.notify_action(&accesses, out);
         if !attachment_uses.is_empty() || !uses.is_empty() {
             let attachment_uses = own.incomplete.push_attachment_uses(attachment_uses);
             own.incomplete.push(index, &accesses[..known], attachment_uses);
@@ -171,7 +171,7 @@ impl TrackedDevice {
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
         let known = accesses.len();
         accesses.extend_from_slice(self.last_draw.accesses());
-        let index = own.push_action(&accesses, out);
+        let index = own.notify_action(&accesses, out);
         let attachment_uses = self.last_draw.stored_uses(|it| own.incomplete.push_attachment_uses(it));
         if !attachment_uses.is_empty() {
             own.incomplete.push(index, &accesses[..known], attachment_uses);

@@ -432,12 +432,15 @@ impl TrackedDevice {
             CurrentAttachments::Known(targets) => (Some(&**targets), false),
             CurrentAttachments::Inherited { .. } => (own.incomplete.attachments(), true),
         };
+        // Some accesses become known later, for example by descriptors that may be updated until the submission. The
+        // command is recorded with those that are known, and replaced then.
         if chosen.is_some() || !uses.submit_time.is_empty() {
             return self.record_incomplete_action(buffer, uses.fixed, &attachment_uses(), uses.submit_time, out);
         }
         if !self.last_draw.is_for(buffer) {
             self.last_draw.set(buffer, targets, attachment_uses());
         }
+        // In a secondary command buffer, with the attachments of its last recording until it is executed.
         if is_inherited {
             return self.record_inherited_draw(buffer, uses.fixed, out);
         }

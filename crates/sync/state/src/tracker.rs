@@ -403,9 +403,8 @@ fn is_external_wait(extension: &CStr) -> bool {
     [c"VK_KHR_external_fence_fd", c"VK_KHR_external_semaphore_fd"].contains(&extension)
 }
 
-/// Passes a call to the family of its command.
+/// Gives a call to the family of its command, for example a draw to `draw/draw_commands.rs`.
 #[inline]
-/// Gives a call to its family, for example a draw to `draw/draw_commands.rs`.
 fn track_in_device(
     device: &mut TrackedDevice,
     queues: &Slab<(u64, QueueId)>,

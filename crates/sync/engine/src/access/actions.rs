@@ -64,9 +64,9 @@ impl CommandExecutor<'_> {
         };
         if !is_done {
             self.progress.is_clean = false;
-            let is_marked = self.progress.marking == MarkMode::Apply;
+            let applies_marks = self.progress.marking == MarkMode::Apply;
             let after_write: Vec<&AddressedAccess> =
-                if is_marked { commands.list.accesses_after_write(index).collect() } else { Vec::new() };
+                if applies_marks { commands.list.accesses_after_write(index).collect() } else { Vec::new() };
             self.check_and_add_each(tag, &uses(), &after_write);
         }
         if let Some(stage) = buffer_marker {
@@ -149,7 +149,7 @@ impl CommandExecutor<'_> {
         }
         if written_before != 0 || read_before != 0 {
             let change = MarkChange::Before { written: written_before, read: read_before };
-            progress.mark_updates.push(MarkUpdate { word: marked.number, change });
+            progress.mark_updates.push(MarkUpdate { marks_index: marked.marks_index, change });
         }
         true
     }

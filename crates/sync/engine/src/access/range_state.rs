@@ -9,14 +9,14 @@
 //!    stage of a queue. A dependency that orders the last read orders the earlier ones, because its first scope has all
 //!    earlier commands (`synchronization-submission-order`). Inside a subpass the first scope begins with the subpass,
 //!    so reads before the subpass keep an entry of their own.
-//! 3. **Write-after-read is checked against the last read, `Rules::most_recent_reads` against the first.** The first
-//!    read after a write has been checked against that write, and a read after it need not be.
+//! 3. **A later write is checked against the last read.** Where `Rules::most_recent_reads` lets an earlier read cover a
+//!    later one, the first read counts: only that one was checked against the write.
 //! 4. **Accesses of one command do not conflict.** They have one tag. A command that writes to a range with several
 //!    usages leaves several writes ([`LastWrite`]).
 //! 5. **Most ranges have one write and one lane that reads.** There may be millions of ranges, so the fields of
 //!    [`RangeState`] hold just these, and [`ColdState`] holds the rest. [`RangeState::writes`] and [`RangeState::reads`]
-//!    show both. Functions with `hot` in their names use only the fields of `RangeState`; their callers make sure that
-//!    the cold state does not matter.
+//!    show both. Functions with `hot` in their names use only the fields of `RangeState` (`hot_write` also the overlay);
+//!    their callers make sure that the rest of the cold state does not matter.
 //! 6. **Adding an access clears `is_marked`.** Only the executor sets it again, if the access has marks (`marks`, rule
 //!    6).
 
@@ -65,6 +65,7 @@ pub(crate) struct Accessor {
 
 impl Default for Accessor {
     fn default() -> Accessor {
+        // Any usage: without a tag nobody reads it.
         Accessor { usage: TRANSITION_WRITE, queue: 0, order: AccessOrder::None }
     }
 }
@@ -85,7 +86,7 @@ struct RareState {
     /// The writes of the last command that wrote to the range, except the one in `RangeState`.
     other_writes: Vec<OtherWrite>,
     /// Reads before a write through another resource in the same memory, if their lane has read again since. An access
-    /// that is ordered after one of these needs no check against the writes before it.
+    /// that is ordered after one of these needs no check against the writes before that read.
     earlier_reads: Vec<LaneReads>,
 }
 

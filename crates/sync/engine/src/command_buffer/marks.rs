@@ -26,7 +26,7 @@
 //!    barrier names the range, the range is no longer marked (`RangeState::is_marked`). Then no access before that is
 //!    superseded.
 //!
-//! The marks hold only as long as resources keep their addresses and aliases (`PreparedCommandBuffer::is_marked`).
+//! The marks hold only as long as resources keep their addresses and aliases (`PreparedCommandBuffer::has_valid_marks`).
 
 use crate::access::access_context::AccessContext;
 use crate::access::addressed_access::AddressedAccess;
@@ -103,7 +103,8 @@ pub(crate) struct ExecutionProgress {
     /// No command so far had a conflict.
     pub(crate) is_clean: bool,
     pub(crate) marking: MarkMode,
-    /// The end of the last subpass. What was visible to an access after this tag is still visible to the same access.
+    /// The end of the last subpass. What was visible to an access made after this tag is still visible to a later
+    /// access of the same kind.
     pub(crate) visible_since: Tag,
     /// The current run of commands with consecutive tags.
     pub(crate) command_run: CommandRun,
@@ -131,7 +132,7 @@ impl CommandRun {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkUpdate {
     /// The index of the [`AccessMarks`] in the list of commands.
-    pub(crate) word: u32,
+    pub(crate) marks_index: u32,
     pub(crate) change: MarkChange,
 }
 
@@ -211,11 +212,12 @@ impl ExecutionProgress {
         let is_at_position = addressed.get(position).is_some_and(is_same_read);
         let found = if is_at_position { Some(position) } else { addressed.iter().position(is_same_read) };
         let Some(found) = found.filter(|_| kind == PreparedKind::Disjoint) else { return false };
-        let (word, bit) = list.mark_position(command, found);
-        let is_not_first = || list.marks_at(word).checked_by_earlier_access() & bit != 0;
+        let (marks_index, bit) = list.mark_position(command, found);
+        // Rule 5: the first read before any write stays.
+        let is_not_first = || list.marks_at(marks_index).checked_by_earlier_access() & bit != 0;
         // A read of an earlier subpass stays in the state by itself; the new read does not replace it.
         if state.is_marked() && last_read > context.subpass_begin && is_not_first() {
-            self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
+            self.mark_updates.push(MarkUpdate { marks_index, change: MarkChange::Superseded(bit) });
         }
         last_read > self.visible_since
     }
@@ -233,10 +235,10 @@ impl ExecutionProgress {
                 return;
             }
             for (position, _) in addressed.iter().enumerate().filter(|it| it.1.range == write.range) {
-                let (word, bit) = list.mark_position(command, position);
-                let marks = list.marks_at(word);
+                let (marks_index, bit) = list.mark_position(command, position);
+                let marks = list.marks_at(marks_index);
                 if (marks.writes | marks.checked_by_earlier_access()) & bit != 0 {
-                    self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
+                    self.mark_updates.push(MarkUpdate { marks_index, change: MarkChange::Superseded(bit) });
                 }
             }
         });

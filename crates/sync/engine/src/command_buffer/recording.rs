@@ -113,13 +113,13 @@ impl Engine {
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
         // Marks tell a later execution what need not be checked again. They are void if a resource has moved since.
-        let is_marked = commands.has_valid_marks(&self.device.addresses);
+        let has_marks = commands.has_valid_marks(&self.device.addresses);
         // A hazard needs two accesses to the same memory. Until there are two, only the blocks of memory are kept.
         if let Some(used_blocks) = &mut commands.used_blocks {
-            if is_marked && used_blocks.insert_last_if_unused(&commands.list) {
+            if has_marks && used_blocks.insert_last_if_unused(&commands.list) {
                 return None;
             }
-            self.check_postponed(index, queue, is_marked);
+            self.check_postponed(index, queue, has_marks);
         }
         let moves = self.device.addresses.move_count();
         let current = self.command_buffers[index].isolated.take().filter(|it| it.move_count == moves);
@@ -140,12 +140,12 @@ impl Engine {
 
     /// Executes and marks commands from the last executed one up to `until`.
     fn check_until(&mut self, isolated: &mut IsolatedExecution, index: usize, until: usize) {
-        let is_marked = self.command_buffers[index].has_valid_marks(&self.device.addresses);
-        isolated.cursor.progress.marking = if is_marked { MarkMode::Set } else { MarkMode::Off };
+        let has_marks = self.command_buffers[index].has_valid_marks(&self.device.addresses);
+        isolated.cursor.progress.marking = if has_marks { MarkMode::Set } else { MarkMode::Off };
         self.advance_isolated(isolated, index, until);
         let commands = &mut self.command_buffers[index];
         for update in isolated.cursor.progress.mark_updates.drain(..) {
-            commands.list.apply_mark(update.word, update.change);
+            commands.list.apply_mark(update.marks_index, update.change);
         }
         if isolated.device.has_used_sparse {
             commands.discard_marks();
@@ -154,11 +154,11 @@ impl Engine {
 
     /// Executes the commands whose check was postponed, all but the last. None of them has a hazard.
     #[cold]
-    fn check_postponed(&mut self, index: usize, queue: Queue, is_marked: bool) {
+    fn check_postponed(&mut self, index: usize, queue: Queue, has_marks: bool) {
         let used_blocks = self.command_buffers[index].used_blocks.take();
         self.recycle_used_blocks(used_blocks);
         // A resource has moved since, so no marks are set.
-        if !is_marked {
+        if !has_marks {
             return;
         }
         let mut isolated = self.new_isolated(queue);

@@ -44,13 +44,15 @@ pub(crate) fn execute_batch(
         let at = CommandLocation { step, batch: index, primary: primary as u32, path: Vec::new() };
         let first = (device.hazards.len(), device.contents.faults.len());
         let mut cursor = ExecutionCursor::new(at);
-        let is_marked = commands.has_valid_marks(&device.addresses)
+        let has_marks = commands.has_valid_marks(&device.addresses)
             && commands.queue == Some(device.queues[usize::from(queue)].kind())
             && recorded.is_up_to_date(commands);
-        cursor.progress.marking = if is_marked { MarkMode::Apply } else { MarkMode::Off };
+        cursor.progress.marking = if has_marks { MarkMode::Apply } else { MarkMode::Off };
         CommandExecutor::new(device, recorded, queue, &mut cursor).execute_all(commands);
+        // With valid marks the whole recording was checked, so every hazard inside of it was reported then. Without them,
+        // hazards are compared with the reported ones.
         let is_reported = |hazard: &Hazard| {
-            if is_marked { is_same_execution(&hazard.at, &hazard.prior) } else { commands.reported.has_hazard(hazard) }
+            if has_marks { is_same_execution(&hazard.at, &hazard.prior) } else { commands.reported.has_hazard(hazard) }
         };
         let mut found = device.hazards.split_off(first.0);
         found.retain(|it| !is_reported(it));

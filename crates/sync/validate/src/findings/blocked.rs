@@ -6,7 +6,7 @@ use lavascope_explain::NEVER_EXECUTED;
 use lavascope_sync_ir::{ProgramLocation, QueueId, SemaphorePoint};
 
 use crate::device::ValidatedDevice;
-use crate::findings::causes::{CauseRegistry, FindingCause, FindingKind};
+use crate::findings::causes::{CauseRegistry, FindingKind, SiteKey};
 use crate::findings::diagnostic_builder::DiagnosticBuilder;
 use crate::findings::names::{diagnostic_object, object_text, queue_text, step_text};
 
@@ -41,10 +41,9 @@ impl DiagnosticBuilder<'_> {
         for first_blocked_submission in self.device.first_blocked_submissions() {
             let text = self.blocked_text(&first_blocked_submission);
             let (kind, resource) = (FindingKind::NeverExecuted, text.clone());
-            let cause =
-                FindingCause { kind, at: None, prior: None, resource, is_observed: false, is_only_possible: false };
+            let key = SiteKey { kind, at: None, prior: None, resource, is_observed: false, is_only_possible: false };
             let origin = self.origin(&ProgramLocation::Step(first_blocked_submission.step));
-            causes.add(origin, cause, Severity::Warning, || self.blocked_diagnostic(&first_blocked_submission, text));
+            causes.add(origin, key, Severity::Warning, || self.blocked_diagnostic(&first_blocked_submission, text));
         }
     }
 

@@ -55,7 +55,7 @@ pub struct ValidatorFinding {
 
 /// What findings of one site have in common: the code, the two recorded commands, and the resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct FindingCause {
+pub(crate) struct SiteKey {
     pub(crate) kind: FindingKind,
     pub(crate) at: Option<CauseLocation>,
     pub(crate) prior: Option<CauseLocation>,
@@ -127,7 +127,7 @@ pub(crate) struct CauseSite {
 
 /// A diagnostic of a new site.
 pub(crate) struct NewSite {
-    pub(crate) cause: FindingCause,
+    pub(crate) key: SiteKey,
     /// Of a hazard.
     pub(crate) part: Option<(ResourceId, Region)>,
     pub(crate) diagnostic: Diagnostic,
@@ -135,14 +135,14 @@ pub(crate) struct NewSite {
 
 #[derive(Default)]
 pub(crate) struct CauseRegistry {
-    by_site: HashMap<FindingCause, CauseSite>,
+    by_site: HashMap<SiteKey, CauseSite>,
     /// What is counted together, because there were too many causes.
-    merged_sites: HashMap<FindingCause, CauseSite>,
+    merged_sites: HashMap<SiteKey, CauseSite>,
     site_count: usize,
     /// One for each cause, in the order of their first occurrence.
     pub(crate) diagnostics: Vec<Diagnostic>,
     /// For each cause, its first site.
-    firsts: Vec<FindingCause>,
+    firsts: Vec<SiteKey>,
     /// For each cause, when it occurred.
     frames: Vec<FrameRange>,
     has_presented: bool,
@@ -288,12 +288,12 @@ impl CauseRegistry {
         }
     }
 
-    pub(crate) fn site_of(&self, cause: &FindingCause) -> Option<CauseSite> {
-        self.by_site.get(cause).copied()
+    pub(crate) fn site_of(&self, key: &SiteKey) -> Option<CauseSite> {
+        self.by_site.get(key).copied()
     }
 
     /// The first site of a cause.
-    pub(crate) fn first_of(&self, cause: usize) -> &FindingCause {
+    pub(crate) fn first_of(&self, cause: usize) -> &SiteKey {
         &self.firsts[cause]
     }
 
@@ -343,7 +343,7 @@ impl CauseRegistry {
     }
 
     /// Whether a cause may be that of a new site: it is as certain.
-    pub(crate) fn is_like(&self, cause: usize, diagnostic: &Diagnostic, key: &FindingCause) -> bool {
+    pub(crate) fn is_like(&self, cause: usize, diagnostic: &Diagnostic, key: &SiteKey) -> bool {
         let (own, first) = (&self.diagnostics[cause], &self.firsts[cause]);
         (own.severity, own.is_overlap_assumed) == (diagnostic.severity, diagnostic.is_overlap_assumed)
             && (first.is_observed, first.is_only_possible) == (key.is_observed, key.is_only_possible)
@@ -354,7 +354,7 @@ impl CauseRegistry {
     pub(crate) fn causes_like(
         &self,
         diagnostic: &Diagnostic,
-        key: &FindingCause,
+        key: &SiteKey,
         scope: ReportScope,
     ) -> (Vec<usize>, Vec<usize>) {
         let Some(identity) = self.identities.get(&DiagnosticIdentity::of(diagnostic)) else {
@@ -374,7 +374,7 @@ impl CauseRegistry {
 
     /// Adds a site to a cause. A site that is listed is another pair of commands in the same part of the program.
     pub(crate) fn join(&mut self, origin: FindingOrigin, cause: usize, new: NewSite, listed: Option<DiagnosticSite>) {
-        let NewSite { cause: key, part, diagnostic } = new;
+        let NewSite { key, part, diagnostic } = new;
         let site = self.add_site(cause, key, &diagnostic);
         let own = &mut self.diagnostics[cause];
         own.count += 1;
@@ -396,7 +396,7 @@ impl CauseRegistry {
 
     /// Adds a cause.
     pub(crate) fn add_cause(&mut self, origin: FindingOrigin, new: NewSite) -> usize {
-        let NewSite { cause: key, part, mut diagnostic } = new;
+        let NewSite { key, part, mut diagnostic } = new;
         let cause = self.diagnostics.len();
         self.firsts.push(key.clone());
         self.frames.push(FrameRange::new(origin.frame));
@@ -410,7 +410,7 @@ impl CauseRegistry {
         cause
     }
 
-    fn add_site(&mut self, cause: usize, key: FindingCause, diagnostic: &Diagnostic) -> CauseSite {
+    fn add_site(&mut self, cause: usize, key: SiteKey, diagnostic: &Diagnostic) -> CauseSite {
         let next = self.causes_of_identity.len();
         let identity = *self.identities.entry(DiagnosticIdentity::of(diagnostic)).or_insert(next);
         if identity == next {
@@ -431,7 +431,7 @@ impl CauseRegistry {
 
     /// Counts a finding whose cause is one too many, with those of the same functions. False if it is the first of
     /// those: then it is to be added with the given key.
-    pub(crate) fn merge(&mut self, origin: FindingOrigin, key: &FindingCause) -> bool {
+    pub(crate) fn merge(&mut self, origin: FindingOrigin, key: &SiteKey) -> bool {
         let Some(known) = self.merged_sites.get(key).copied() else { return false };
         self.merged += 1;
         self.count(origin, known, None);
@@ -440,7 +440,7 @@ impl CauseRegistry {
 
     /// Adds the first finding of those that are counted together.
     pub(crate) fn add_merged(&mut self, origin: FindingOrigin, new: NewSite) {
-        let key = new.cause.clone();
+        let key = new.key.clone();
         self.add_cause(origin, new);
         if let Some(site) = self.by_site.remove(&key) {
             self.merged_sites.insert(key, site);
@@ -451,31 +451,31 @@ impl CauseRegistry {
     pub(crate) fn add(
         &mut self,
         origin: FindingOrigin,
-        cause: FindingCause,
+        key: SiteKey,
         severity: Severity,
         explain: impl FnOnce() -> Diagnostic,
     ) {
-        if let Some(known) = self.site_of(&cause) {
+        if let Some(known) = self.site_of(&key) {
             return self.count(origin, known, None);
         }
         if self.is_full() {
-            let key = cause.without_identity(severity);
+            let key = key.without_identity(severity);
             if !self.merge(origin, &key) {
-                self.add_merged(origin, NewSite { cause: key, part: None, diagnostic: explain() });
+                self.add_merged(origin, NewSite { key, part: None, diagnostic: explain() });
             }
             return;
         }
         let diagnostic = explain();
-        let one_prior = cause.prior.as_ref().and_then(|_| self.firsts.iter().position(|it| it.has_same_prior(&cause)));
-        let (occurred, others) = self.causes_like(&diagnostic, &cause, origin.scope);
+        let one_prior = key.prior.as_ref().and_then(|_| self.firsts.iter().position(|it| it.has_same_prior(&key)));
+        let (occurred, others) = self.causes_like(&diagnostic, &key, origin.scope);
         let site = diagnostic.locations.first().map(|location| DiagnosticSite {
-            resource: cause.resource.clone(),
+            resource: key.resource.clone(),
             function: location.path.last().cloned().unwrap_or_default(),
             place: location.text.clone(),
             labels: location.labels.clone(),
             stack: location.stack,
         });
-        let new = NewSite { cause, part: None, diagnostic };
+        let new = NewSite { key, part: None, diagnostic };
         match (one_prior, others.first()) {
             (Some(known), _) => self.join(origin, known, new, site),
             (None, Some(known)) if occurred.is_empty() => self.join(origin, *known, new, None),
@@ -488,23 +488,23 @@ impl CauseRegistry {
     }
 }
 
-impl FindingCause {
+impl SiteKey {
     /// Whether the accesses of two findings follow the same commands.
-    fn has_same_neighbors(&self, other: &FindingCause) -> bool {
-        let before = |it: &FindingCause| [&it.at, &it.prior].map(|it| it.as_ref()?.recorded.as_ref()?.before());
+    fn has_same_neighbors(&self, other: &SiteKey) -> bool {
+        let before = |it: &SiteKey| [&it.at, &it.prior].map(|it| it.as_ref()?.recorded.as_ref()?.before());
         before(self) == before(other)
     }
 
     /// Whether two findings are about the same resource since the same earlier command: a release, or a subpass.
-    fn has_same_prior(&self, other: &FindingCause) -> bool {
+    fn has_same_prior(&self, other: &SiteKey) -> bool {
         let is_fault = matches!(self.kind, FindingKind::Fault(_));
         is_fault && (self.kind, &self.prior, &self.resource) == (other.kind, &other.prior, &other.resource)
     }
 
     /// What findings have in common that are no longer told apart: there are only so many functions.
-    pub(crate) fn without_identity(self, severity: Severity) -> FindingCause {
+    pub(crate) fn without_identity(self, severity: Severity) -> SiteKey {
         let function = |it: CauseLocation| CauseLocation { recorded: None, ..it };
-        FindingCause {
+        SiteKey {
             kind: self.kind,
             at: self.at.map(function),
             prior: self.prior.map(function),

@@ -23,8 +23,8 @@ use lavascope_sync_ir::{
 use crate::device::ValidatedDevice;
 use crate::feedback::pending::PendingFeedback;
 use crate::findings::causes::{
-    COMMANDS_MAX, CauseLocation, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingCause,
-    FindingKind, FindingOrigin, RecordedPosition, ReportScope,
+    COMMANDS_MAX, CauseLocation, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingKind,
+    FindingOrigin, RecordedPosition, ReportScope, SiteKey,
 };
 use crate::findings::names::{
     SliceNames, command_neighbors, diagnostic_object, executed_function_text, object_text, recorded_text, step_text,
@@ -59,7 +59,7 @@ impl DiagnosticBuilder<'_> {
                 continue;
             }
             let cause =
-                self.finding_cause(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
+                self.finding_site_key(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
             let (origin, severity) = (self.origin(&undefined_contents.at), fault_severity(undefined_contents.kind));
             causes.add(origin, cause, severity, || self.fault_diagnostic(undefined_contents, found, first));
         }
@@ -91,7 +91,7 @@ impl DiagnosticBuilder<'_> {
             let event = self.device.objects.events.get(&event_race.event);
             let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
             let resource = event.map(|it| object_text(*it, self.object_names)).unwrap_or_default();
-            let cause = FindingCause {
+            let key = SiteKey {
                 kind: FindingKind::Race(event_race.kind),
                 at: spot(&event_race.at),
                 prior: spot(&event_race.prior),
@@ -100,7 +100,7 @@ impl DiagnosticBuilder<'_> {
                 is_only_possible: false,
             };
             let origin = self.origin(&event_race.at);
-            causes.add(origin, cause, Severity::Error, || self.race_diagnostic(event_race));
+            causes.add(origin, key, Severity::Error, || self.race_diagnostic(event_race));
         }
     }
 
@@ -169,23 +169,23 @@ impl DiagnosticBuilder<'_> {
         Some(slice)
     }
 
-    fn finding_cause(
+    fn finding_site_key(
         &self,
         kind: FindingKind,
         (at, prior): (&ProgramLocation, Option<&ProgramLocation>),
         id: ResourceId,
-    ) -> FindingCause {
+    ) -> SiteKey {
         let spot = |place: &ProgramLocation| Some(cause_location(&self.locate(place)?, self.object_names));
         let resource = self.resource_key(id);
         let (at, prior, is_observed) = (spot(at), prior.and_then(spot), self.feedback.is_some());
-        FindingCause { kind, at, prior, resource, is_observed, is_only_possible: false }
+        SiteKey { kind, at, prior, resource, is_observed, is_only_possible: false }
     }
 
     /// What is the same for a hazard in every frame.
-    pub(crate) fn hazard_cause(&self, hazard: &Hazard) -> FindingCause {
+    pub(crate) fn site_key(&self, hazard: &Hazard) -> SiteKey {
         let places = (&hazard.at, Some(&hazard.prior));
-        let cause = self.finding_cause(FindingKind::Hazard(hazard.kind), places, hazard.resource);
-        FindingCause { is_only_possible: self.certainty(hazard) >= HazardCertainty::Possible, ..cause }
+        let key = self.finding_site_key(FindingKind::Hazard(hazard.kind), places, hazard.resource);
+        SiteKey { is_only_possible: self.certainty(hazard) >= HazardCertainty::Possible, ..key }
     }
 
     /// The name of a resource. Without one: what it is like, and its number among those that are like it.

@@ -11,7 +11,7 @@ use lavascope_explain::{Explainer, HazardDetail, Proposal, describe_hazard, regi
 use lavascope_sync_ir::{Hazard, HazardKind, ProgramLocation, Region, ResourceId};
 
 use crate::findings::causes::{
-    COMMANDS_MAX, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, FindingCause, NewSite, ReportScope,
+    COMMANDS_MAX, CauseRegistry, EXPLAINED_MAX, ExplanationEffort, FOLLOWED_MAX, NewSite, ReportScope, SiteKey,
 };
 use crate::findings::diagnostic_builder::{DiagnosticBuilder, region_around};
 use crate::findings::program_slice::ProgramSlice;
@@ -41,7 +41,7 @@ pub(crate) type LastSlice<'a> = Option<Rc<SharedSlice<'a>>>;
 /// A new hazard whose two accesses are in a slice.
 struct HazardInSlice<'f> {
     hazard: &'f Hazard,
-    key: FindingCause,
+    key: SiteKey,
     shared: &'f SharedSlice<'f>,
     explainer: &'f Explainer<'f>,
     /// The same hazard, with the ids of the slice.
@@ -82,7 +82,7 @@ impl DiagnosticBuilder<'_> {
             let regions = same.iter().map(|it| it.region.clone());
             let region = regions.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
             // The key of the site: the two commands and the resource. A known site is only counted.
-            let key = self.hazard_cause(hazard);
+            let key = self.site_key(hazard);
             let Some(site) = causes.site_of(&key) else {
                 self.report_new(hazard, same, (key, region), causes, &mut last);
                 continue;
@@ -101,7 +101,7 @@ impl DiagnosticBuilder<'_> {
         &'s self,
         hazard: &Hazard,
         same: &[&Hazard],
-        (key, region): (FindingCause, Region),
+        (key, region): (SiteKey, Region),
         causes: &mut CauseRegistry,
         last: &mut LastSlice<'s>,
     ) {
@@ -111,7 +111,7 @@ impl DiagnosticBuilder<'_> {
             let key = key.without_identity(self.certainty(hazard).severity());
             if !causes.merge(origin, &key) {
                 let diagnostic = self.hazard_diagnostic(hazard, same, &mut causes.effort);
-                causes.add_merged(origin, NewSite { cause: key, part, diagnostic });
+                causes.add_merged(origin, NewSite { key, part, diagnostic });
             }
             return;
         }
@@ -127,7 +127,7 @@ impl DiagnosticBuilder<'_> {
         }
         let diagnostic = self.hazard_diagnostic_without_operations(hazard, same, &mut causes.effort);
         let (occurred, others) = causes.causes_like(&diagnostic, &key, origin.scope);
-        let new = NewSite { cause: key, part, diagnostic };
+        let new = NewSite { key, part, diagnostic };
         match others.first().filter(|_| occurred.is_empty()) {
             Some(known) => causes.join(origin, *known, new, None),
             None => drop(causes.add_cause(origin, new)),
@@ -151,7 +151,7 @@ impl DiagnosticBuilder<'_> {
         if let Some(known) = self.shared_cause(&in_slice, &diagnostic, can_search, causes) {
             known.proposal.iter().for_each(|it| set_fixes(&mut diagnostic, it, &names));
             let site = self.site(&in_slice, causes.first_of(known.cause), &diagnostic, part.as_ref());
-            let new = NewSite { cause: in_slice.key, part, diagnostic };
+            let new = NewSite { key: in_slice.key, part, diagnostic };
             return causes.join(origin, known.cause, new, site.filter(|_| known.is_site));
         }
         let proposal = self.search(&in_slice, &mut causes.effort);
@@ -161,12 +161,12 @@ impl DiagnosticBuilder<'_> {
         let same_gap = same_gap.map(|it| (it.cause, it.is_of_first));
         if let Some((cause, is_site)) = same_gap.filter(|it| causes.is_like(it.0, &diagnostic, &in_slice.key)) {
             let site = self.site(&in_slice, causes.first_of(cause), &diagnostic, part.as_ref());
-            let new = NewSite { cause: in_slice.key, part, diagnostic };
+            let new = NewSite { key: in_slice.key, part, diagnostic };
             return causes.join(origin, cause, new, site.filter(|_| is_site));
         }
         let (hazard, scope) = (*hazard, *scope);
         let removed = proposal.as_ref().map_or_else(Vec::new, |it| self.removed_by(shared, it));
-        let cause = causes.add_cause(origin, NewSite { cause: in_slice.key, part, diagnostic });
+        let cause = causes.add_cause(origin, NewSite { key: in_slice.key, part, diagnostic });
         let proposal = proposal.unwrap_or_default();
         causes.shared_fixes.push(SharedFix::new(scope, (cause, true), hazard, &proposal, removed));
     }
@@ -219,7 +219,7 @@ impl DiagnosticBuilder<'_> {
             }
             let is_its = |other: &&Hazard| {
                 let hazard = shared.slice.device_hazard(other).filter(|_| other != slice_hazard);
-                hazard.and_then(|it| causes.site_of(&self.hazard_cause(&it))).is_some_and(|it| it.cause == *cause)
+                hazard.and_then(|it| causes.site_of(&self.site_key(&it))).is_some_and(|it| it.cause == *cause)
             };
             let Some(earlier) = shared.all().iter().find(is_its) else { continue };
             let proposal = explainer.propose(earlier, shared.all());
@@ -294,7 +294,7 @@ impl DiagnosticBuilder<'_> {
     fn site(
         &self,
         in_slice: &HazardInSlice<'_>,
-        first: &FindingCause,
+        first: &SiteKey,
         diagnostic: &Diagnostic,
         part: Option<&(ResourceId, Region)>,
     ) -> Option<DiagnosticSite> {

@@ -384,7 +384,7 @@ pub struct CommandDesc {
     /// Other names of the same command.
     pub aliases: &'static [&'static str],
     /// The first version or extension that has it.
-    pub block: &'static str,
+    pub provider: &'static str,
 }
 
 /// Whose dispatch table has a command.

@@ -357,9 +357,9 @@ impl<L: TrackerListener> Tracker<L> {
         self.devices.insert(handle, Box::new(device));
     }
 
-    fn add_queue(&mut self, thread: u32, record: Record<'_>, (family, index): (u32, u32), queue: u64) {
+    fn add_queue(&mut self, thread: u32, record: Record<'_>, (queue_family, index): (u32, u32), queue: u64) {
         let device = first_handle(record);
-        if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(family, index)) {
+        if let Some(id) = self.devices.get(device).and_then(|it| it.queues.find(queue_family, index)) {
             self.queues.insert(queue, (device, id));
             let out = self.out(thread, record, device);
             out.listener.queue(out.at, id, object(queue));

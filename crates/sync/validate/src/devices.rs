@@ -205,8 +205,8 @@ impl ValidatedDevices {
     }
 
     /// The progress of the queues of a device, as far as the host knows it.
-    pub(crate) fn progress(&self, device: ObjectId) -> Vec<String> {
-        self.devices.get(&device).map_or_else(Vec::new, |it| it.progress(&self.object_names))
+    pub(crate) fn queue_progress(&self, device: ObjectId) -> Vec<String> {
+        self.devices.get(&device).map_or_else(Vec::new, |it| it.queue_progress(&self.object_names))
     }
 
     /// See [`ValidatedDevice::locate_launch`].

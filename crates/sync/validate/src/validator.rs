@@ -240,8 +240,8 @@ impl Validator {
     }
 
     /// The progress of the queues of a lost device, as far as the host knows it, line by line.
-    pub fn progress(&self, device: ObjectId) -> Vec<String> {
-        self.tracker.listener.progress(device)
+    pub fn queue_progress(&self, device: ObjectId) -> Vec<String> {
+        self.tracker.listener.queue_progress(device)
     }
 
     /// Whether there are findings since the last call.

@@ -199,7 +199,7 @@ fn run_watched<T: Send>(
 
 /// Starts one thread for each stream of the trace.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
-    let results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
+    let thread_results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
         let play = |((index, stream), reader): ((usize, &u32), _)| {
             let stream = *stream;
@@ -209,7 +209,7 @@ fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, stream
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
     });
     // A thread that stopped only because of another one has no error of its own.
-    let mut errors: Vec<ReplayError> = results.into_iter().filter_map(Result::err).collect();
+    let mut errors: Vec<ReplayError> = thread_results.into_iter().filter_map(Result::err).collect();
     let first_failure = errors.iter().position(|it| !matches!(it, ReplayError::Stopped)).unwrap_or(0);
     if errors.is_empty() { Ok(()) } else { Err(errors.swap_remove(first_failure)) }
 }

@@ -109,5 +109,5 @@ pub static ANTI_LAG_UPDATE_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &ANTI_LAG_UPDATE_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_anti_lag",
+    provider: "VK_AMD_anti_lag",
 };

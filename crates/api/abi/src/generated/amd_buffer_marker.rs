@@ -29,7 +29,7 @@ pub static CMD_WRITE_BUFFER_MARKER_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WRITE_BUFFER_MARKER_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_buffer_marker",
+    provider: "VK_AMD_buffer_marker",
 };
 
 structure!(CmdWriteBufferMarker2AMDParams, CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT);
@@ -60,5 +60,5 @@ pub static CMD_WRITE_BUFFER_MARKER2_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WRITE_BUFFER_MARKER2_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_buffer_marker",
+    provider: "VK_AMD_buffer_marker",
 };

@@ -67,5 +67,5 @@ pub static SET_LOCAL_DIMMING_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_LOCAL_DIMMING_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_display_native_hdr",
+    provider: "VK_AMD_display_native_hdr",
 };

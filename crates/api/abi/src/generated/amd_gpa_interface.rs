@@ -362,7 +362,7 @@ pub static CREATE_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(DestroyGpaSessionAMDParams, DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT);
@@ -392,7 +392,7 @@ pub static DESTROY_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_GPA_SESSION_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(SetGpaDeviceClockModeAMDParams, SET_GPA_DEVICE_CLOCK_MODE_AMD_PARAMS_LAYOUT);
@@ -443,7 +443,7 @@ pub static SET_GPA_DEVICE_CLOCK_MODE_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(GetGpaDeviceClockInfoAMDParams, GET_GPA_DEVICE_CLOCK_INFO_AMD_PARAMS_LAYOUT);
@@ -494,7 +494,7 @@ pub static GET_GPA_DEVICE_CLOCK_INFO_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(CmdBeginGpaSessionAMDParams, CMD_BEGIN_GPA_SESSION_AMD_PARAMS_LAYOUT);
@@ -542,7 +542,7 @@ pub static CMD_BEGIN_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(CmdEndGpaSessionAMDParams, CMD_END_GPA_SESSION_AMD_PARAMS_LAYOUT);
@@ -590,7 +590,7 @@ pub static CMD_END_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(CmdBeginGpaSampleAMDParams, CMD_BEGIN_GPA_SAMPLE_AMD_PARAMS_LAYOUT);
@@ -645,7 +645,7 @@ pub static CMD_BEGIN_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(CmdEndGpaSampleAMDParams, CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT);
@@ -674,7 +674,7 @@ pub static CMD_END_GPA_SAMPLE_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_GPA_SAMPLE_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(GetGpaSessionStatusAMDParams, GET_GPA_SESSION_STATUS_AMD_PARAMS_LAYOUT);
@@ -722,7 +722,7 @@ pub static GET_GPA_SESSION_STATUS_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(GetGpaSessionResultsAMDParams, GET_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT);
@@ -780,7 +780,7 @@ pub static GET_GPA_SESSION_RESULTS_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(ResetGpaSessionAMDParams, RESET_GPA_SESSION_AMD_PARAMS_LAYOUT);
@@ -828,7 +828,7 @@ pub static RESET_GPA_SESSION_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };
 
 structure!(CmdCopyGpaSessionResultsAMDParams, CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT);
@@ -856,5 +856,5 @@ pub static CMD_COPY_GPA_SESSION_RESULTS_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_GPA_SESSION_RESULTS_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMD_gpa_interface",
+    provider: "VK_AMD_gpa_interface",
 };

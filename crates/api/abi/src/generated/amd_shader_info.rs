@@ -109,5 +109,5 @@ pub static GET_SHADER_INFO_AMD_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMD_shader_info",
+    provider: "VK_AMD_shader_info",
 };

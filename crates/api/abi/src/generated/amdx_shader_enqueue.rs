@@ -240,7 +240,7 @@ pub static CREATE_EXECUTION_GRAPH_PIPELINES_AMDX_COMMAND: CommandDesc = CommandD
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(GetExecutionGraphPipelineScratchSizeAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_PARAMS_LAYOUT);
@@ -293,7 +293,7 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_SCRATCH_SIZE_AMDX_COMMAND: CommandDesc =
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(GetExecutionGraphPipelineNodeIndexAMDXParams, GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_PARAMS_LAYOUT);
@@ -348,7 +348,7 @@ pub static GET_EXECUTION_GRAPH_PIPELINE_NODE_INDEX_AMDX_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(CmdInitializeGraphScratchMemoryAMDXParams, CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT);
@@ -378,7 +378,7 @@ pub static CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_COMMAND: CommandDesc = Comma
     parameters: &CMD_INITIALIZE_GRAPH_SCRATCH_MEMORY_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(CmdDispatchGraphAMDXParams, CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT);
@@ -408,7 +408,7 @@ pub static CMD_DISPATCH_GRAPH_AMDX_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_GRAPH_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(CmdDispatchGraphIndirectAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT);
@@ -438,7 +438,7 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_AMDX_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_GRAPH_INDIRECT_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };
 
 structure!(CmdDispatchGraphIndirectCountAMDXParams, CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT);
@@ -467,5 +467,5 @@ pub static CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_COMMAND: CommandDesc = Command
     parameters: &CMD_DISPATCH_GRAPH_INDIRECT_COUNT_AMDX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_AMDX_shader_enqueue",
+    provider: "VK_AMDX_shader_enqueue",
 };

@@ -208,7 +208,7 @@ pub static GET_ANDROID_HARDWARE_BUFFER_PROPERTIES_ANDROID_COMMAND: CommandDesc =
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ANDROID_external_memory_android_hardware_buffer",
+    provider: "VK_ANDROID_external_memory_android_hardware_buffer",
 };
 
 structure!(GetMemoryAndroidHardwareBufferANDROIDParams, GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_PARAMS_LAYOUT);
@@ -261,5 +261,5 @@ pub static GET_MEMORY_ANDROID_HARDWARE_BUFFER_ANDROID_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ANDROID_external_memory_android_hardware_buffer",
+    provider: "VK_ANDROID_external_memory_android_hardware_buffer",
 };

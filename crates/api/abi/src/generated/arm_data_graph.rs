@@ -615,7 +615,7 @@ pub static CREATE_DATA_GRAPH_PIPELINES_ARM_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(CreateDataGraphPipelineSessionARMParams, CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT);
@@ -670,7 +670,7 @@ pub static CREATE_DATA_GRAPH_PIPELINE_SESSION_ARM_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetDataGraphPipelineSessionBindPointRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_PARAMS_LAYOUT);
@@ -727,7 +727,7 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_BIND_POINT_REQUIREMENTS_ARM_COMMAND: 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetDataGraphPipelineSessionMemoryRequirementsARMParams, GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
@@ -779,7 +779,7 @@ pub static GET_DATA_GRAPH_PIPELINE_SESSION_MEMORY_REQUIREMENTS_ARM_COMMAND: Comm
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(BindDataGraphPipelineSessionMemoryARMParams, BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_PARAMS_LAYOUT);
@@ -828,7 +828,7 @@ pub static BIND_DATA_GRAPH_PIPELINE_SESSION_MEMORY_ARM_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(DestroyDataGraphPipelineSessionARMParams, DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT);
@@ -858,7 +858,7 @@ pub static DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_COMMAND: CommandDesc = Comman
     parameters: &DESTROY_DATA_GRAPH_PIPELINE_SESSION_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(CmdDispatchDataGraphARMParams, CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT);
@@ -888,7 +888,7 @@ pub static CMD_DISPATCH_DATA_GRAPH_ARM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_DATA_GRAPH_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetDataGraphPipelineAvailablePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_PARAMS_LAYOUT);
@@ -945,7 +945,7 @@ pub static GET_DATA_GRAPH_PIPELINE_AVAILABLE_PROPERTIES_ARM_COMMAND: CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetDataGraphPipelinePropertiesARMParams, GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_PARAMS_LAYOUT);
@@ -1000,7 +1000,7 @@ pub static GET_DATA_GRAPH_PIPELINE_PROPERTIES_ARM_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetPhysicalDeviceQueueFamilyDataGraphPropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_PARAMS_LAYOUT);
@@ -1056,7 +1056,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROPERTIES_ARM_COMMAND: C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };
 
 structure!(GetPhysicalDeviceQueueFamilyDataGraphProcessingEnginePropertiesARMParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERTIES_ARM_PARAMS_LAYOUT);
@@ -1108,5 +1108,5 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_PROCESSING_ENGINE_PROPERT
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph",
+    provider: "VK_ARM_data_graph",
 };

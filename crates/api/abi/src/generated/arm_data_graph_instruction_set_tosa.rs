@@ -117,5 +117,5 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_ENGINE_OPERATION_PROPERTI
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph_instruction_set_tosa",
+    provider: "VK_ARM_data_graph_instruction_set_tosa",
 };

@@ -336,5 +336,5 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_DATA_GRAPH_OPTICAL_FLOW_IMAGE_FORMAT
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_data_graph_optical_flow",
+    provider: "VK_ARM_data_graph_optical_flow",
 };

@@ -170,5 +170,5 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_COUNTERS_BY_REGION
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_performance_counters_by_region",
+    provider: "VK_ARM_performance_counters_by_region",
 };

@@ -139,5 +139,5 @@ pub static CMD_SET_DISPATCH_PARAMETERS_ARM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DISPATCH_PARAMETERS_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_scheduling_controls",
+    provider: "VK_ARM_scheduling_controls",
 };

@@ -155,7 +155,7 @@ pub static ENUMERATE_PHYSICAL_DEVICE_SHADER_INSTRUMENTATION_METRICS_ARM_COMMAND:
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(CreateShaderInstrumentationARMParams, CREATE_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
@@ -210,7 +210,7 @@ pub static CREATE_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(DestroyShaderInstrumentationARMParams, DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
@@ -240,7 +240,7 @@ pub static DESTROY_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc
     parameters: &DESTROY_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(CmdBeginShaderInstrumentationARMParams, CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
@@ -268,7 +268,7 @@ pub static CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_BEGIN_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(CmdEndShaderInstrumentationARMParams, CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT);
@@ -294,7 +294,7 @@ pub static CMD_END_SHADER_INSTRUMENTATION_ARM_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_END_SHADER_INSTRUMENTATION_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(GetShaderInstrumentationValuesARMParams, GET_SHADER_INSTRUMENTATION_VALUES_ARM_PARAMS_LAYOUT);
@@ -352,7 +352,7 @@ pub static GET_SHADER_INSTRUMENTATION_VALUES_ARM_COMMAND: CommandDesc = CommandD
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };
 
 structure!(ClearShaderInstrumentationMetricsARMParams, CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT);
@@ -380,5 +380,5 @@ pub static CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_COMMAND: CommandDesc = Comma
     parameters: &CLEAR_SHADER_INSTRUMENTATION_METRICS_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_shader_instrumentation",
+    provider: "VK_ARM_shader_instrumentation",
 };

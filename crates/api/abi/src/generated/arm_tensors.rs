@@ -652,7 +652,7 @@ pub static CREATE_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(DestroyTensorARMParams, DESTROY_TENSOR_ARM_PARAMS_LAYOUT);
@@ -682,7 +682,7 @@ pub static DESTROY_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_TENSOR_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(CreateTensorViewARMParams, CREATE_TENSOR_VIEW_ARM_PARAMS_LAYOUT);
@@ -737,7 +737,7 @@ pub static CREATE_TENSOR_VIEW_ARM_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(DestroyTensorViewARMParams, DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT);
@@ -767,7 +767,7 @@ pub static DESTROY_TENSOR_VIEW_ARM_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_TENSOR_VIEW_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(GetTensorMemoryRequirementsARMParams, GET_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
@@ -819,7 +819,7 @@ pub static GET_TENSOR_MEMORY_REQUIREMENTS_ARM_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(BindTensorMemoryARMParams, BIND_TENSOR_MEMORY_ARM_PARAMS_LAYOUT);
@@ -868,7 +868,7 @@ pub static BIND_TENSOR_MEMORY_ARM_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(GetDeviceTensorMemoryRequirementsARMParams, GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_PARAMS_LAYOUT);
@@ -920,7 +920,7 @@ pub static GET_DEVICE_TENSOR_MEMORY_REQUIREMENTS_ARM_COMMAND: CommandDesc = Comm
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(CmdCopyTensorARMParams, CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT);
@@ -948,7 +948,7 @@ pub static CMD_COPY_TENSOR_ARM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_TENSOR_ARM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(GetPhysicalDeviceExternalTensorPropertiesARMParams, GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_PARAMS_LAYOUT);
@@ -1000,7 +1000,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_TENSOR_PROPERTIES_ARM_COMMAND: CommandDe
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(GetTensorOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT);
@@ -1053,7 +1053,7 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_COMMAND: CommandDesc = 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };
 
 structure!(GetTensorViewOpaqueCaptureDescriptorDataARMParams, GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_PARAMS_LAYOUT);
@@ -1106,5 +1106,5 @@ pub static GET_TENSOR_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_ARM_COMMAND: CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_ARM_tensors",
+    provider: "VK_ARM_tensors",
 };

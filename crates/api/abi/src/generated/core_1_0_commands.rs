@@ -51,7 +51,7 @@ pub static CREATE_INSTANCE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyInstanceParams, DESTROY_INSTANCE_PARAMS_LAYOUT);
@@ -79,7 +79,7 @@ pub static DESTROY_INSTANCE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_INSTANCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EnumeratePhysicalDevicesParams, ENUMERATE_PHYSICAL_DEVICES_PARAMS_LAYOUT);
@@ -134,7 +134,7 @@ pub static ENUMERATE_PHYSICAL_DEVICES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceFeaturesParams, GET_PHYSICAL_DEVICE_FEATURES_PARAMS_LAYOUT);
@@ -184,7 +184,7 @@ pub static GET_PHYSICAL_DEVICE_FEATURES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceFormatPropertiesParams, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
@@ -235,7 +235,7 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
@@ -291,7 +291,7 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDevicePropertiesParams, GET_PHYSICAL_DEVICE_PROPERTIES_PARAMS_LAYOUT);
@@ -341,7 +341,7 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceQueueFamilyPropertiesParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_PARAMS_LAYOUT);
@@ -395,7 +395,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES_COMMAND: CommandDesc = Co
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceMemoryPropertiesParams, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_PARAMS_LAYOUT);
@@ -445,7 +445,7 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetInstanceProcAddrParams, GET_INSTANCE_PROC_ADDR_PARAMS_LAYOUT);
@@ -495,7 +495,7 @@ pub static GET_INSTANCE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetDeviceProcAddrParams, GET_DEVICE_PROC_ADDR_PARAMS_LAYOUT);
@@ -545,7 +545,7 @@ pub static GET_DEVICE_PROC_ADDR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateDeviceParams, CREATE_DEVICE_PARAMS_LAYOUT);
@@ -600,7 +600,7 @@ pub static CREATE_DEVICE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyDeviceParams, DESTROY_DEVICE_PARAMS_LAYOUT);
@@ -628,7 +628,7 @@ pub static DESTROY_DEVICE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_DEVICE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EnumerateInstanceExtensionPropertiesParams, ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_PARAMS_LAYOUT);
@@ -683,7 +683,7 @@ pub static ENUMERATE_INSTANCE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EnumerateDeviceExtensionPropertiesParams, ENUMERATE_DEVICE_EXTENSION_PROPERTIES_PARAMS_LAYOUT);
@@ -740,7 +740,7 @@ pub static ENUMERATE_DEVICE_EXTENSION_PROPERTIES_COMMAND: CommandDesc = CommandD
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EnumerateInstanceLayerPropertiesParams, ENUMERATE_INSTANCE_LAYER_PROPERTIES_PARAMS_LAYOUT);
@@ -793,7 +793,7 @@ pub static ENUMERATE_INSTANCE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EnumerateDeviceLayerPropertiesParams, ENUMERATE_DEVICE_LAYER_PROPERTIES_PARAMS_LAYOUT);
@@ -848,7 +848,7 @@ pub static ENUMERATE_DEVICE_LAYER_PROPERTIES_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetDeviceQueueParams, GET_DEVICE_QUEUE_PARAMS_LAYOUT);
@@ -900,7 +900,7 @@ pub static GET_DEVICE_QUEUE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(QueueSubmitParams, QUEUE_SUBMIT_PARAMS_LAYOUT);
@@ -951,7 +951,7 @@ pub static QUEUE_SUBMIT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(QueueWaitIdleParams, QUEUE_WAIT_IDLE_PARAMS_LAYOUT);
@@ -997,7 +997,7 @@ pub static QUEUE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DeviceWaitIdleParams, DEVICE_WAIT_IDLE_PARAMS_LAYOUT);
@@ -1043,7 +1043,7 @@ pub static DEVICE_WAIT_IDLE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(AllocateMemoryParams, ALLOCATE_MEMORY_PARAMS_LAYOUT);
@@ -1098,7 +1098,7 @@ pub static ALLOCATE_MEMORY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(FreeMemoryParams, FREE_MEMORY_PARAMS_LAYOUT);
@@ -1128,7 +1128,7 @@ pub static FREE_MEMORY_COMMAND: CommandDesc = CommandDesc {
     parameters: &FREE_MEMORY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(MapMemoryParams, MAP_MEMORY_PARAMS_LAYOUT);
@@ -1184,7 +1184,7 @@ pub static MAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(UnmapMemoryParams, UNMAP_MEMORY_PARAMS_LAYOUT);
@@ -1212,7 +1212,7 @@ pub static UNMAP_MEMORY_COMMAND: CommandDesc = CommandDesc {
     parameters: &UNMAP_MEMORY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(FlushMappedMemoryRangesParams, FLUSH_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT);
@@ -1261,7 +1261,7 @@ pub static FLUSH_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(InvalidateMappedMemoryRangesParams, INVALIDATE_MAPPED_MEMORY_RANGES_PARAMS_LAYOUT);
@@ -1310,7 +1310,7 @@ pub static INVALIDATE_MAPPED_MEMORY_RANGES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetDeviceMemoryCommitmentParams, GET_DEVICE_MEMORY_COMMITMENT_PARAMS_LAYOUT);
@@ -1362,7 +1362,7 @@ pub static GET_DEVICE_MEMORY_COMMITMENT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(BindBufferMemoryParams, BIND_BUFFER_MEMORY_PARAMS_LAYOUT);
@@ -1413,7 +1413,7 @@ pub static BIND_BUFFER_MEMORY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(BindImageMemoryParams, BIND_IMAGE_MEMORY_PARAMS_LAYOUT);
@@ -1464,7 +1464,7 @@ pub static BIND_IMAGE_MEMORY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetBufferMemoryRequirementsParams, GET_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -1516,7 +1516,7 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetImageMemoryRequirementsParams, GET_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -1568,7 +1568,7 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetImageSparseMemoryRequirementsParams, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -1624,7 +1624,7 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPhysicalDeviceSparseImageFormatPropertiesParams, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_PARAMS_LAYOUT);
@@ -1683,7 +1683,7 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES_COMMAND: CommandDe
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(QueueBindSparseParams, QUEUE_BIND_SPARSE_PARAMS_LAYOUT);
@@ -1734,7 +1734,7 @@ pub static QUEUE_BIND_SPARSE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateFenceParams, CREATE_FENCE_PARAMS_LAYOUT);
@@ -1789,7 +1789,7 @@ pub static CREATE_FENCE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyFenceParams, DESTROY_FENCE_PARAMS_LAYOUT);
@@ -1819,7 +1819,7 @@ pub static DESTROY_FENCE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_FENCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(ResetFencesParams, RESET_FENCES_PARAMS_LAYOUT);
@@ -1868,7 +1868,7 @@ pub static RESET_FENCES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetFenceStatusParams, GET_FENCE_STATUS_PARAMS_LAYOUT);
@@ -1916,7 +1916,7 @@ pub static GET_FENCE_STATUS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(WaitForFencesParams, WAIT_FOR_FENCES_PARAMS_LAYOUT);
@@ -1967,7 +1967,7 @@ pub static WAIT_FOR_FENCES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateSemaphoreParams, CREATE_SEMAPHORE_PARAMS_LAYOUT);
@@ -2024,7 +2024,7 @@ pub static CREATE_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroySemaphoreParams, DESTROY_SEMAPHORE_PARAMS_LAYOUT);
@@ -2054,7 +2054,7 @@ pub static DESTROY_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SEMAPHORE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateQueryPoolParams, CREATE_QUERY_POOL_PARAMS_LAYOUT);
@@ -2109,7 +2109,7 @@ pub static CREATE_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyQueryPoolParams, DESTROY_QUERY_POOL_PARAMS_LAYOUT);
@@ -2139,7 +2139,7 @@ pub static DESTROY_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetQueryPoolResultsParams, GET_QUERY_POOL_RESULTS_PARAMS_LAYOUT);
@@ -2198,7 +2198,7 @@ pub static GET_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateBufferParams, CREATE_BUFFER_PARAMS_LAYOUT);
@@ -2253,7 +2253,7 @@ pub static CREATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyBufferParams, DESTROY_BUFFER_PARAMS_LAYOUT);
@@ -2283,7 +2283,7 @@ pub static DESTROY_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateImageParams, CREATE_IMAGE_PARAMS_LAYOUT);
@@ -2338,7 +2338,7 @@ pub static CREATE_IMAGE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyImageParams, DESTROY_IMAGE_PARAMS_LAYOUT);
@@ -2368,7 +2368,7 @@ pub static DESTROY_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetImageSubresourceLayoutParams, GET_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT);
@@ -2422,7 +2422,7 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateImageViewParams, CREATE_IMAGE_VIEW_PARAMS_LAYOUT);
@@ -2477,7 +2477,7 @@ pub static CREATE_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyImageViewParams, DESTROY_IMAGE_VIEW_PARAMS_LAYOUT);
@@ -2507,7 +2507,7 @@ pub static DESTROY_IMAGE_VIEW_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_IMAGE_VIEW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateCommandPoolParams, CREATE_COMMAND_POOL_PARAMS_LAYOUT);
@@ -2562,7 +2562,7 @@ pub static CREATE_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyCommandPoolParams, DESTROY_COMMAND_POOL_PARAMS_LAYOUT);
@@ -2592,7 +2592,7 @@ pub static DESTROY_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(ResetCommandPoolParams, RESET_COMMAND_POOL_PARAMS_LAYOUT);
@@ -2641,7 +2641,7 @@ pub static RESET_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(AllocateCommandBuffersParams, ALLOCATE_COMMAND_BUFFERS_PARAMS_LAYOUT);
@@ -2695,7 +2695,7 @@ pub static ALLOCATE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(FreeCommandBuffersParams, FREE_COMMAND_BUFFERS_PARAMS_LAYOUT);
@@ -2726,7 +2726,7 @@ pub static FREE_COMMAND_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     parameters: &FREE_COMMAND_BUFFERS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(BeginCommandBufferParams, BEGIN_COMMAND_BUFFER_PARAMS_LAYOUT);
@@ -2774,7 +2774,7 @@ pub static BEGIN_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(EndCommandBufferParams, END_COMMAND_BUFFER_PARAMS_LAYOUT);
@@ -2820,7 +2820,7 @@ pub static END_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(ResetCommandBufferParams, RESET_COMMAND_BUFFER_PARAMS_LAYOUT);
@@ -2867,7 +2867,7 @@ pub static RESET_COMMAND_BUFFER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdCopyBufferParams, CMD_COPY_BUFFER_PARAMS_LAYOUT);
@@ -2900,7 +2900,7 @@ pub static CMD_COPY_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdCopyImageParams, CMD_COPY_IMAGE_PARAMS_LAYOUT);
@@ -2935,7 +2935,7 @@ pub static CMD_COPY_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdCopyBufferToImageParams, CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT);
@@ -2969,7 +2969,7 @@ pub static CMD_COPY_BUFFER_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_BUFFER_TO_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdCopyImageToBufferParams, CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT);
@@ -3003,7 +3003,7 @@ pub static CMD_COPY_IMAGE_TO_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_IMAGE_TO_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdUpdateBufferParams, CMD_UPDATE_BUFFER_PARAMS_LAYOUT);
@@ -3035,7 +3035,7 @@ pub static CMD_UPDATE_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_UPDATE_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdFillBufferParams, CMD_FILL_BUFFER_PARAMS_LAYOUT);
@@ -3066,7 +3066,7 @@ pub static CMD_FILL_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_FILL_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdPipelineBarrierParams, CMD_PIPELINE_BARRIER_PARAMS_LAYOUT);
@@ -3104,7 +3104,7 @@ pub static CMD_PIPELINE_BARRIER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PIPELINE_BARRIER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBeginQueryParams, CMD_BEGIN_QUERY_PARAMS_LAYOUT);
@@ -3134,7 +3134,7 @@ pub static CMD_BEGIN_QUERY_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_QUERY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdEndQueryParams, CMD_END_QUERY_PARAMS_LAYOUT);
@@ -3163,7 +3163,7 @@ pub static CMD_END_QUERY_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_QUERY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdResetQueryPoolParams, CMD_RESET_QUERY_POOL_PARAMS_LAYOUT);
@@ -3193,7 +3193,7 @@ pub static CMD_RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_RESET_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdWriteTimestampParams, CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT);
@@ -3223,7 +3223,7 @@ pub static CMD_WRITE_TIMESTAMP_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WRITE_TIMESTAMP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdCopyQueryPoolResultsParams, CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT);
@@ -3258,7 +3258,7 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_QUERY_POOL_RESULTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdExecuteCommandsParams, CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT);
@@ -3287,7 +3287,7 @@ pub static CMD_EXECUTE_COMMANDS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_EXECUTE_COMMANDS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateEventParams, CREATE_EVENT_PARAMS_LAYOUT);
@@ -3342,7 +3342,7 @@ pub static CREATE_EVENT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyEventParams, DESTROY_EVENT_PARAMS_LAYOUT);
@@ -3372,7 +3372,7 @@ pub static DESTROY_EVENT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetEventStatusParams, GET_EVENT_STATUS_PARAMS_LAYOUT);
@@ -3420,7 +3420,7 @@ pub static GET_EVENT_STATUS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(SetEventParams, SET_EVENT_PARAMS_LAYOUT);
@@ -3468,7 +3468,7 @@ pub static SET_EVENT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(ResetEventParams, RESET_EVENT_PARAMS_LAYOUT);
@@ -3516,7 +3516,7 @@ pub static RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateBufferViewParams, CREATE_BUFFER_VIEW_PARAMS_LAYOUT);
@@ -3571,7 +3571,7 @@ pub static CREATE_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyBufferViewParams, DESTROY_BUFFER_VIEW_PARAMS_LAYOUT);
@@ -3601,7 +3601,7 @@ pub static DESTROY_BUFFER_VIEW_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_BUFFER_VIEW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateShaderModuleParams, CREATE_SHADER_MODULE_PARAMS_LAYOUT);
@@ -3656,7 +3656,7 @@ pub static CREATE_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyShaderModuleParams, DESTROY_SHADER_MODULE_PARAMS_LAYOUT);
@@ -3686,7 +3686,7 @@ pub static DESTROY_SHADER_MODULE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SHADER_MODULE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreatePipelineCacheParams, CREATE_PIPELINE_CACHE_PARAMS_LAYOUT);
@@ -3741,7 +3741,7 @@ pub static CREATE_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyPipelineCacheParams, DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT);
@@ -3771,7 +3771,7 @@ pub static DESTROY_PIPELINE_CACHE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_PIPELINE_CACHE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetPipelineCacheDataParams, GET_PIPELINE_CACHE_DATA_PARAMS_LAYOUT);
@@ -3828,7 +3828,7 @@ pub static GET_PIPELINE_CACHE_DATA_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(MergePipelineCachesParams, MERGE_PIPELINE_CACHES_PARAMS_LAYOUT);
@@ -3879,7 +3879,7 @@ pub static MERGE_PIPELINE_CACHES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateComputePipelinesParams, CREATE_COMPUTE_PIPELINES_PARAMS_LAYOUT);
@@ -3940,7 +3940,7 @@ pub static CREATE_COMPUTE_PIPELINES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyPipelineParams, DESTROY_PIPELINE_PARAMS_LAYOUT);
@@ -3970,7 +3970,7 @@ pub static DESTROY_PIPELINE_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_PIPELINE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreatePipelineLayoutParams, CREATE_PIPELINE_LAYOUT_PARAMS_LAYOUT);
@@ -4025,7 +4025,7 @@ pub static CREATE_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyPipelineLayoutParams, DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT);
@@ -4055,7 +4055,7 @@ pub static DESTROY_PIPELINE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_PIPELINE_LAYOUT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateSamplerParams, CREATE_SAMPLER_PARAMS_LAYOUT);
@@ -4110,7 +4110,7 @@ pub static CREATE_SAMPLER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroySamplerParams, DESTROY_SAMPLER_PARAMS_LAYOUT);
@@ -4140,7 +4140,7 @@ pub static DESTROY_SAMPLER_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SAMPLER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateDescriptorSetLayoutParams, CREATE_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT);
@@ -4195,7 +4195,7 @@ pub static CREATE_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyDescriptorSetLayoutParams, DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT);
@@ -4225,7 +4225,7 @@ pub static DESTROY_DESCRIPTOR_SET_LAYOUT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_DESCRIPTOR_SET_LAYOUT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateDescriptorPoolParams, CREATE_DESCRIPTOR_POOL_PARAMS_LAYOUT);
@@ -4280,7 +4280,7 @@ pub static CREATE_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyDescriptorPoolParams, DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT);
@@ -4310,7 +4310,7 @@ pub static DESTROY_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_DESCRIPTOR_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(ResetDescriptorPoolParams, RESET_DESCRIPTOR_POOL_PARAMS_LAYOUT);
@@ -4359,7 +4359,7 @@ pub static RESET_DESCRIPTOR_POOL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(AllocateDescriptorSetsParams, ALLOCATE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
@@ -4413,7 +4413,7 @@ pub static ALLOCATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(FreeDescriptorSetsParams, FREE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
@@ -4464,7 +4464,7 @@ pub static FREE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(UpdateDescriptorSetsParams, UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT);
@@ -4496,7 +4496,7 @@ pub static UPDATE_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     parameters: &UPDATE_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBindPipelineParams, CMD_BIND_PIPELINE_PARAMS_LAYOUT);
@@ -4525,7 +4525,7 @@ pub static CMD_BIND_PIPELINE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_PIPELINE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBindDescriptorSetsParams, CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT);
@@ -4561,7 +4561,7 @@ pub static CMD_BIND_DESCRIPTOR_SETS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_DESCRIPTOR_SETS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdClearColorImageParams, CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT);
@@ -4595,7 +4595,7 @@ pub static CMD_CLEAR_COLOR_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CLEAR_COLOR_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDispatchParams, CMD_DISPATCH_PARAMS_LAYOUT);
@@ -4624,7 +4624,7 @@ pub static CMD_DISPATCH_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDispatchIndirectParams, CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT);
@@ -4653,7 +4653,7 @@ pub static CMD_DISPATCH_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetEventParams, CMD_SET_EVENT_PARAMS_LAYOUT);
@@ -4682,7 +4682,7 @@ pub static CMD_SET_EVENT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdResetEventParams, CMD_RESET_EVENT_PARAMS_LAYOUT);
@@ -4711,7 +4711,7 @@ pub static CMD_RESET_EVENT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_RESET_EVENT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdWaitEventsParams, CMD_WAIT_EVENTS_PARAMS_LAYOUT);
@@ -4751,7 +4751,7 @@ pub static CMD_WAIT_EVENTS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WAIT_EVENTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdPushConstantsParams, CMD_PUSH_CONSTANTS_PARAMS_LAYOUT);
@@ -4784,7 +4784,7 @@ pub static CMD_PUSH_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PUSH_CONSTANTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateGraphicsPipelinesParams, CREATE_GRAPHICS_PIPELINES_PARAMS_LAYOUT);
@@ -4845,7 +4845,7 @@ pub static CREATE_GRAPHICS_PIPELINES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateFramebufferParams, CREATE_FRAMEBUFFER_PARAMS_LAYOUT);
@@ -4900,7 +4900,7 @@ pub static CREATE_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyFramebufferParams, DESTROY_FRAMEBUFFER_PARAMS_LAYOUT);
@@ -4930,7 +4930,7 @@ pub static DESTROY_FRAMEBUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_FRAMEBUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CreateRenderPassParams, CREATE_RENDER_PASS_PARAMS_LAYOUT);
@@ -4985,7 +4985,7 @@ pub static CREATE_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(DestroyRenderPassParams, DESTROY_RENDER_PASS_PARAMS_LAYOUT);
@@ -5015,7 +5015,7 @@ pub static DESTROY_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(GetRenderAreaGranularityParams, GET_RENDER_AREA_GRANULARITY_PARAMS_LAYOUT);
@@ -5067,7 +5067,7 @@ pub static GET_RENDER_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetViewportParams, CMD_SET_VIEWPORT_PARAMS_LAYOUT);
@@ -5097,7 +5097,7 @@ pub static CMD_SET_VIEWPORT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_VIEWPORT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetScissorParams, CMD_SET_SCISSOR_PARAMS_LAYOUT);
@@ -5127,7 +5127,7 @@ pub static CMD_SET_SCISSOR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_SCISSOR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetLineWidthParams, CMD_SET_LINE_WIDTH_PARAMS_LAYOUT);
@@ -5154,7 +5154,7 @@ pub static CMD_SET_LINE_WIDTH_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_LINE_WIDTH_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetDepthBiasParams, CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT);
@@ -5183,7 +5183,7 @@ pub static CMD_SET_DEPTH_BIAS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_BIAS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetBlendConstantsParams, CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT);
@@ -5211,7 +5211,7 @@ pub static CMD_SET_BLEND_CONSTANTS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_BLEND_CONSTANTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetDepthBoundsParams, CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT);
@@ -5239,7 +5239,7 @@ pub static CMD_SET_DEPTH_BOUNDS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_BOUNDS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetStencilCompareMaskParams, CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT);
@@ -5267,7 +5267,7 @@ pub static CMD_SET_STENCIL_COMPARE_MASK_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_STENCIL_COMPARE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetStencilWriteMaskParams, CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT);
@@ -5295,7 +5295,7 @@ pub static CMD_SET_STENCIL_WRITE_MASK_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_STENCIL_WRITE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdSetStencilReferenceParams, CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT);
@@ -5323,7 +5323,7 @@ pub static CMD_SET_STENCIL_REFERENCE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_STENCIL_REFERENCE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBindIndexBufferParams, CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT);
@@ -5353,7 +5353,7 @@ pub static CMD_BIND_INDEX_BUFFER_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_INDEX_BUFFER_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBindVertexBuffersParams, CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT);
@@ -5385,7 +5385,7 @@ pub static CMD_BIND_VERTEX_BUFFERS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_VERTEX_BUFFERS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDrawParams, CMD_DRAW_PARAMS_LAYOUT);
@@ -5415,7 +5415,7 @@ pub static CMD_DRAW_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDrawIndexedParams, CMD_DRAW_INDEXED_PARAMS_LAYOUT);
@@ -5446,7 +5446,7 @@ pub static CMD_DRAW_INDEXED_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDEXED_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDrawIndirectParams, CMD_DRAW_INDIRECT_PARAMS_LAYOUT);
@@ -5477,7 +5477,7 @@ pub static CMD_DRAW_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdDrawIndexedIndirectParams, CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT);
@@ -5508,7 +5508,7 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDEXED_INDIRECT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBlitImageParams, CMD_BLIT_IMAGE_PARAMS_LAYOUT);
@@ -5544,7 +5544,7 @@ pub static CMD_BLIT_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BLIT_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdClearDepthStencilImageParams, CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT);
@@ -5578,7 +5578,7 @@ pub static CMD_CLEAR_DEPTH_STENCIL_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CLEAR_DEPTH_STENCIL_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdClearAttachmentsParams, CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT);
@@ -5610,7 +5610,7 @@ pub static CMD_CLEAR_ATTACHMENTS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CLEAR_ATTACHMENTS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdResolveImageParams, CMD_RESOLVE_IMAGE_PARAMS_LAYOUT);
@@ -5645,7 +5645,7 @@ pub static CMD_RESOLVE_IMAGE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_RESOLVE_IMAGE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdBeginRenderPassParams, CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT);
@@ -5674,7 +5674,7 @@ pub static CMD_BEGIN_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdNextSubpassParams, CMD_NEXT_SUBPASS_PARAMS_LAYOUT);
@@ -5701,7 +5701,7 @@ pub static CMD_NEXT_SUBPASS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_NEXT_SUBPASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };
 
 structure!(CmdEndRenderPassParams, CMD_END_RENDER_PASS_PARAMS_LAYOUT);
@@ -5727,5 +5727,5 @@ pub static CMD_END_RENDER_PASS_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_RENDER_PASS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_VERSION_1_0",
+    provider: "VK_VERSION_1_0",
 };

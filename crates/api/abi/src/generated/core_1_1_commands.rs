@@ -47,7 +47,7 @@ pub static ENUMERATE_INSTANCE_VERSION_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(BindBufferMemory2Params, BIND_BUFFER_MEMORY2_PARAMS_LAYOUT);
@@ -100,7 +100,7 @@ pub static BIND_BUFFER_MEMORY2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &["vkBindBufferMemory2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(BindImageMemory2Params, BIND_IMAGE_MEMORY2_PARAMS_LAYOUT);
@@ -153,7 +153,7 @@ pub static BIND_IMAGE_MEMORY2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &["vkBindImageMemory2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetDeviceGroupPeerMemoryFeaturesParams, GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_PARAMS_LAYOUT);
@@ -206,7 +206,7 @@ pub static GET_DEVICE_GROUP_PEER_MEMORY_FEATURES_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceGroupPeerMemoryFeaturesKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(CmdSetDeviceMaskParams, CMD_SET_DEVICE_MASK_PARAMS_LAYOUT);
@@ -233,7 +233,7 @@ pub static CMD_SET_DEVICE_MASK_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEVICE_MASK_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDeviceMaskKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(EnumeratePhysicalDeviceGroupsParams, ENUMERATE_PHYSICAL_DEVICE_GROUPS_PARAMS_LAYOUT);
@@ -288,7 +288,7 @@ pub static ENUMERATE_PHYSICAL_DEVICE_GROUPS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkEnumeratePhysicalDeviceGroupsKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetImageMemoryRequirements2Params, GET_IMAGE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
@@ -340,7 +340,7 @@ pub static GET_IMAGE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageMemoryRequirements2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetBufferMemoryRequirements2Params, GET_BUFFER_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
@@ -392,7 +392,7 @@ pub static GET_BUFFER_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetBufferMemoryRequirements2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetImageSparseMemoryRequirements2Params, GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_PARAMS_LAYOUT);
@@ -448,7 +448,7 @@ pub static GET_IMAGE_SPARSE_MEMORY_REQUIREMENTS2_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageSparseMemoryRequirements2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceFeatures2Params, GET_PHYSICAL_DEVICE_FEATURES2_PARAMS_LAYOUT);
@@ -498,7 +498,7 @@ pub static GET_PHYSICAL_DEVICE_FEATURES2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceFeatures2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceProperties2Params, GET_PHYSICAL_DEVICE_PROPERTIES2_PARAMS_LAYOUT);
@@ -548,7 +548,7 @@ pub static GET_PHYSICAL_DEVICE_PROPERTIES2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceFormatProperties2Params, GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
@@ -599,7 +599,7 @@ pub static GET_PHYSICAL_DEVICE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = Command
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceFormatProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceImageFormatProperties2Params, GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
@@ -652,7 +652,7 @@ pub static GET_PHYSICAL_DEVICE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetPhysicalDeviceImageFormatProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceQueueFamilyProperties2Params, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_PARAMS_LAYOUT);
@@ -706,7 +706,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PROPERTIES2_COMMAND: CommandDesc = C
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceQueueFamilyProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceMemoryProperties2Params, GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_PARAMS_LAYOUT);
@@ -756,7 +756,7 @@ pub static GET_PHYSICAL_DEVICE_MEMORY_PROPERTIES2_COMMAND: CommandDesc = Command
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceMemoryProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceSparseImageFormatProperties2Params, GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_PARAMS_LAYOUT);
@@ -812,7 +812,7 @@ pub static GET_PHYSICAL_DEVICE_SPARSE_IMAGE_FORMAT_PROPERTIES2_COMMAND: CommandD
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceSparseImageFormatProperties2KHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(TrimCommandPoolParams, TRIM_COMMAND_POOL_PARAMS_LAYOUT);
@@ -841,7 +841,7 @@ pub static TRIM_COMMAND_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &TRIM_COMMAND_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkTrimCommandPoolKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetDeviceQueue2Params, GET_DEVICE_QUEUE2_PARAMS_LAYOUT);
@@ -893,7 +893,7 @@ pub static GET_DEVICE_QUEUE2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceExternalBufferPropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_PARAMS_LAYOUT);
@@ -945,7 +945,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_BUFFER_PROPERTIES_COMMAND: CommandDesc =
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalBufferPropertiesKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceExternalFencePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_PARAMS_LAYOUT);
@@ -997,7 +997,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_FENCE_PROPERTIES_COMMAND: CommandDesc = 
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalFencePropertiesKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetPhysicalDeviceExternalSemaphorePropertiesParams, GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_PARAMS_LAYOUT);
@@ -1049,7 +1049,7 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_PROPERTIES_COMMAND: CommandDes
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPhysicalDeviceExternalSemaphorePropertiesKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(CmdDispatchBaseParams, CMD_DISPATCH_BASE_PARAMS_LAYOUT);
@@ -1081,7 +1081,7 @@ pub static CMD_DISPATCH_BASE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_BASE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDispatchBaseKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(CreateDescriptorUpdateTemplateParams, CREATE_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT);
@@ -1136,7 +1136,7 @@ pub static CREATE_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateDescriptorUpdateTemplateKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(DestroyDescriptorUpdateTemplateParams, DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT);
@@ -1166,7 +1166,7 @@ pub static DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_COMMAND: CommandDesc = CommandDesc
     parameters: &DESTROY_DESCRIPTOR_UPDATE_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroyDescriptorUpdateTemplateKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(UpdateDescriptorSetWithTemplateParams, UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT);
@@ -1198,7 +1198,7 @@ pub static UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandDes
     parameters: &UPDATE_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkUpdateDescriptorSetWithTemplateKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(GetDescriptorSetLayoutSupportParams, GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_PARAMS_LAYOUT);
@@ -1250,7 +1250,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SUPPORT_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDescriptorSetLayoutSupportKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(CreateSamplerYcbcrConversionParams, CREATE_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT);
@@ -1305,7 +1305,7 @@ pub static CREATE_SAMPLER_YCBCR_CONVERSION_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateSamplerYcbcrConversionKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };
 
 structure!(DestroySamplerYcbcrConversionParams, DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT);
@@ -1335,5 +1335,5 @@ pub static DESTROY_SAMPLER_YCBCR_CONVERSION_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SAMPLER_YCBCR_CONVERSION_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroySamplerYcbcrConversionKHR"],
-    block: "VK_VERSION_1_1",
+    provider: "VK_VERSION_1_1",
 };

@@ -28,7 +28,7 @@ pub static RESET_QUERY_POOL_COMMAND: CommandDesc = CommandDesc {
     parameters: &RESET_QUERY_POOL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkResetQueryPoolEXT"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(GetSemaphoreCounterValueParams, GET_SEMAPHORE_COUNTER_VALUE_PARAMS_LAYOUT);
@@ -81,7 +81,7 @@ pub static GET_SEMAPHORE_COUNTER_VALUE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetSemaphoreCounterValueKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(WaitSemaphoresParams, WAIT_SEMAPHORES_PARAMS_LAYOUT);
@@ -130,7 +130,7 @@ pub static WAIT_SEMAPHORES_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkWaitSemaphoresKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(SignalSemaphoreParams, SIGNAL_SEMAPHORE_PARAMS_LAYOUT);
@@ -178,7 +178,7 @@ pub static SIGNAL_SEMAPHORE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkSignalSemaphoreKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(GetBufferDeviceAddressParams, GET_BUFFER_DEVICE_ADDRESS_PARAMS_LAYOUT);
@@ -226,7 +226,7 @@ pub static GET_BUFFER_DEVICE_ADDRESS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Value,
     }),
     aliases: &["vkGetBufferDeviceAddressEXT", "vkGetBufferDeviceAddressKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(GetBufferOpaqueCaptureAddressParams, GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT);
@@ -274,7 +274,7 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Value,
     }),
     aliases: &["vkGetBufferOpaqueCaptureAddressKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(GetDeviceMemoryOpaqueCaptureAddressParams, GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_PARAMS_LAYOUT);
@@ -322,7 +322,7 @@ pub static GET_DEVICE_MEMORY_OPAQUE_CAPTURE_ADDRESS_COMMAND: CommandDesc = Comma
         result: ResultKind::Value,
     }),
     aliases: &["vkGetDeviceMemoryOpaqueCaptureAddressKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CmdDrawIndirectCountParams, CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT);
@@ -356,7 +356,7 @@ pub static CMD_DRAW_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDIRECT_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDrawIndirectCountAMD", "vkCmdDrawIndirectCountKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CmdDrawIndexedIndirectCountParams, CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT);
@@ -390,7 +390,7 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDEXED_INDIRECT_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdDrawIndexedIndirectCountAMD", "vkCmdDrawIndexedIndirectCountKHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CreateRenderPass2Params, CREATE_RENDER_PASS2_PARAMS_LAYOUT);
@@ -447,7 +447,7 @@ pub static CREATE_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreateRenderPass2KHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CmdBeginRenderPass2Params, CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT);
@@ -477,7 +477,7 @@ pub static CMD_BEGIN_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_RENDER_PASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBeginRenderPass2KHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CmdNextSubpass2Params, CMD_NEXT_SUBPASS2_PARAMS_LAYOUT);
@@ -507,7 +507,7 @@ pub static CMD_NEXT_SUBPASS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_NEXT_SUBPASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdNextSubpass2KHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };
 
 structure!(CmdEndRenderPass2Params, CMD_END_RENDER_PASS2_PARAMS_LAYOUT);
@@ -535,5 +535,5 @@ pub static CMD_END_RENDER_PASS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_RENDER_PASS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdEndRenderPass2KHR"],
-    block: "VK_VERSION_1_2",
+    provider: "VK_VERSION_1_2",
 };

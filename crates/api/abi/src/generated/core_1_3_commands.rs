@@ -53,7 +53,7 @@ pub static GET_PHYSICAL_DEVICE_TOOL_PROPERTIES_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetPhysicalDeviceToolPropertiesEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CreatePrivateDataSlotParams, CREATE_PRIVATE_DATA_SLOT_PARAMS_LAYOUT);
@@ -108,7 +108,7 @@ pub static CREATE_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCreatePrivateDataSlotEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(DestroyPrivateDataSlotParams, DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT);
@@ -138,7 +138,7 @@ pub static DESTROY_PRIVATE_DATA_SLOT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_PRIVATE_DATA_SLOT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkDestroyPrivateDataSlotEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(SetPrivateDataParams, SET_PRIVATE_DATA_PARAMS_LAYOUT);
@@ -190,7 +190,7 @@ pub static SET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkSetPrivateDataEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(GetPrivateDataParams, GET_PRIVATE_DATA_PARAMS_LAYOUT);
@@ -245,7 +245,7 @@ pub static GET_PRIVATE_DATA_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetPrivateDataEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdPipelineBarrier2Params, CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT);
@@ -273,7 +273,7 @@ pub static CMD_PIPELINE_BARRIER2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PIPELINE_BARRIER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPipelineBarrier2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdWriteTimestamp2Params, CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT);
@@ -303,7 +303,7 @@ pub static CMD_WRITE_TIMESTAMP2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WRITE_TIMESTAMP2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdWriteTimestamp2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(QueueSubmit2Params, QUEUE_SUBMIT2_PARAMS_LAYOUT);
@@ -354,7 +354,7 @@ pub static QUEUE_SUBMIT2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkQueueSubmit2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdCopyBuffer2Params, CMD_COPY_BUFFER2_PARAMS_LAYOUT);
@@ -382,7 +382,7 @@ pub static CMD_COPY_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyBuffer2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdCopyImage2Params, CMD_COPY_IMAGE2_PARAMS_LAYOUT);
@@ -410,7 +410,7 @@ pub static CMD_COPY_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyImage2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdCopyBufferToImage2Params, CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT);
@@ -438,7 +438,7 @@ pub static CMD_COPY_BUFFER_TO_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_BUFFER_TO_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyBufferToImage2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdCopyImageToBuffer2Params, CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT);
@@ -466,7 +466,7 @@ pub static CMD_COPY_IMAGE_TO_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_IMAGE_TO_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdCopyImageToBuffer2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(GetDeviceBufferMemoryRequirementsParams, GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -518,7 +518,7 @@ pub static GET_DEVICE_BUFFER_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceBufferMemoryRequirementsKHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(GetDeviceImageMemoryRequirementsParams, GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -570,7 +570,7 @@ pub static GET_DEVICE_IMAGE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageMemoryRequirementsKHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(GetDeviceImageSparseMemoryRequirementsParams, GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_PARAMS_LAYOUT);
@@ -626,7 +626,7 @@ pub static GET_DEVICE_IMAGE_SPARSE_MEMORY_REQUIREMENTS_COMMAND: CommandDesc = Co
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageSparseMemoryRequirementsKHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetEvent2Params, CMD_SET_EVENT2_PARAMS_LAYOUT);
@@ -656,7 +656,7 @@ pub static CMD_SET_EVENT2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_EVENT2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetEvent2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdResetEvent2Params, CMD_RESET_EVENT2_PARAMS_LAYOUT);
@@ -685,7 +685,7 @@ pub static CMD_RESET_EVENT2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_RESET_EVENT2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdResetEvent2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdWaitEvents2Params, CMD_WAIT_EVENTS2_PARAMS_LAYOUT);
@@ -716,7 +716,7 @@ pub static CMD_WAIT_EVENTS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WAIT_EVENTS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdWaitEvents2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdBlitImage2Params, CMD_BLIT_IMAGE2_PARAMS_LAYOUT);
@@ -744,7 +744,7 @@ pub static CMD_BLIT_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BLIT_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBlitImage2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdResolveImage2Params, CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT);
@@ -772,7 +772,7 @@ pub static CMD_RESOLVE_IMAGE2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_RESOLVE_IMAGE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdResolveImage2KHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdBeginRenderingParams, CMD_BEGIN_RENDERING_PARAMS_LAYOUT);
@@ -800,7 +800,7 @@ pub static CMD_BEGIN_RENDERING_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_RENDERING_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBeginRenderingKHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdEndRenderingParams, CMD_END_RENDERING_PARAMS_LAYOUT);
@@ -826,7 +826,7 @@ pub static CMD_END_RENDERING_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_RENDERING_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdEndRenderingKHR"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetCullModeParams, CMD_SET_CULL_MODE_PARAMS_LAYOUT);
@@ -853,7 +853,7 @@ pub static CMD_SET_CULL_MODE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_CULL_MODE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetCullModeEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetFrontFaceParams, CMD_SET_FRONT_FACE_PARAMS_LAYOUT);
@@ -880,7 +880,7 @@ pub static CMD_SET_FRONT_FACE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_FRONT_FACE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetFrontFaceEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetPrimitiveTopologyParams, CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT);
@@ -907,7 +907,7 @@ pub static CMD_SET_PRIMITIVE_TOPOLOGY_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_PRIMITIVE_TOPOLOGY_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetPrimitiveTopologyEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetViewportWithCountParams, CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT);
@@ -936,7 +936,7 @@ pub static CMD_SET_VIEWPORT_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_VIEWPORT_WITH_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetViewportWithCountEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetScissorWithCountParams, CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT);
@@ -965,7 +965,7 @@ pub static CMD_SET_SCISSOR_WITH_COUNT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_SCISSOR_WITH_COUNT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetScissorWithCountEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdBindVertexBuffers2Params, CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT);
@@ -1001,7 +1001,7 @@ pub static CMD_BIND_VERTEX_BUFFERS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_VERTEX_BUFFERS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindVertexBuffers2EXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetDepthTestEnableParams, CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT);
@@ -1028,7 +1028,7 @@ pub static CMD_SET_DEPTH_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthTestEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetDepthWriteEnableParams, CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT);
@@ -1055,7 +1055,7 @@ pub static CMD_SET_DEPTH_WRITE_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_WRITE_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthWriteEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetDepthCompareOpParams, CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT);
@@ -1082,7 +1082,7 @@ pub static CMD_SET_DEPTH_COMPARE_OP_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_COMPARE_OP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthCompareOpEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetDepthBoundsTestEnableParams, CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT);
@@ -1109,7 +1109,7 @@ pub static CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_BOUNDS_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthBoundsTestEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetStencilTestEnableParams, CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT);
@@ -1136,7 +1136,7 @@ pub static CMD_SET_STENCIL_TEST_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_STENCIL_TEST_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetStencilTestEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetStencilOpParams, CMD_SET_STENCIL_OP_PARAMS_LAYOUT);
@@ -1167,7 +1167,7 @@ pub static CMD_SET_STENCIL_OP_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_STENCIL_OP_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetStencilOpEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetRasterizerDiscardEnableParams, CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT);
@@ -1194,7 +1194,7 @@ pub static CMD_SET_RASTERIZER_DISCARD_ENABLE_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_SET_RASTERIZER_DISCARD_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRasterizerDiscardEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetDepthBiasEnableParams, CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT);
@@ -1221,7 +1221,7 @@ pub static CMD_SET_DEPTH_BIAS_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_BIAS_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetDepthBiasEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };
 
 structure!(CmdSetPrimitiveRestartEnableParams, CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT);
@@ -1248,5 +1248,5 @@ pub static CMD_SET_PRIMITIVE_RESTART_ENABLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_PRIMITIVE_RESTART_ENABLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetPrimitiveRestartEnableEXT"],
-    block: "VK_VERSION_1_3",
+    provider: "VK_VERSION_1_3",
 };

@@ -51,7 +51,7 @@ pub static MAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkMapMemory2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(UnmapMemory2Params, UNMAP_MEMORY2_PARAMS_LAYOUT);
@@ -99,7 +99,7 @@ pub static UNMAP_MEMORY2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkUnmapMemory2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(GetDeviceImageSubresourceLayoutParams, GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_PARAMS_LAYOUT);
@@ -151,7 +151,7 @@ pub static GET_DEVICE_IMAGE_SUBRESOURCE_LAYOUT_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Void,
     }),
     aliases: &["vkGetDeviceImageSubresourceLayoutKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(GetImageSubresourceLayout2Params, GET_IMAGE_SUBRESOURCE_LAYOUT2_PARAMS_LAYOUT);
@@ -205,7 +205,7 @@ pub static GET_IMAGE_SUBRESOURCE_LAYOUT2_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetImageSubresourceLayout2EXT", "vkGetImageSubresourceLayout2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CopyMemoryToImageParams, COPY_MEMORY_TO_IMAGE_PARAMS_LAYOUT);
@@ -253,7 +253,7 @@ pub static COPY_MEMORY_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyMemoryToImageEXT"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CopyImageToMemoryParams, COPY_IMAGE_TO_MEMORY_PARAMS_LAYOUT);
@@ -304,7 +304,7 @@ pub static COPY_IMAGE_TO_MEMORY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyImageToMemoryEXT"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CopyImageToImageParams, COPY_IMAGE_TO_IMAGE_PARAMS_LAYOUT);
@@ -352,7 +352,7 @@ pub static COPY_IMAGE_TO_IMAGE_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkCopyImageToImageEXT"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(TransitionImageLayoutParams, TRANSITION_IMAGE_LAYOUT_PARAMS_LAYOUT);
@@ -401,7 +401,7 @@ pub static TRANSITION_IMAGE_LAYOUT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkTransitionImageLayoutEXT"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdPushDescriptorSetParams, CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT);
@@ -434,7 +434,7 @@ pub static CMD_PUSH_DESCRIPTOR_SET_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PUSH_DESCRIPTOR_SET_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdPushDescriptorSetWithTemplateParams, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT);
@@ -467,7 +467,7 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_COMMAND: CommandDesc = CommandD
     parameters: &CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetWithTemplateKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdBindDescriptorSets2Params, CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT);
@@ -495,7 +495,7 @@ pub static CMD_BIND_DESCRIPTOR_SETS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_DESCRIPTOR_SETS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindDescriptorSets2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdPushConstants2Params, CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT);
@@ -523,7 +523,7 @@ pub static CMD_PUSH_CONSTANTS2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PUSH_CONSTANTS2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushConstants2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdPushDescriptorSet2Params, CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT);
@@ -551,7 +551,7 @@ pub static CMD_PUSH_DESCRIPTOR_SET2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PUSH_DESCRIPTOR_SET2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSet2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdPushDescriptorSetWithTemplate2Params, CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT);
@@ -579,7 +579,7 @@ pub static CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_COMMAND: CommandDesc = Command
     parameters: &CMD_PUSH_DESCRIPTOR_SET_WITH_TEMPLATE2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdPushDescriptorSetWithTemplate2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdSetLineStippleParams, CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT);
@@ -607,7 +607,7 @@ pub static CMD_SET_LINE_STIPPLE_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_LINE_STIPPLE_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetLineStippleEXT", "vkCmdSetLineStippleKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdBindIndexBuffer2Params, CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT);
@@ -638,7 +638,7 @@ pub static CMD_BIND_INDEX_BUFFER2_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_INDEX_BUFFER2_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdBindIndexBuffer2KHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(GetRenderingAreaGranularityParams, GET_RENDERING_AREA_GRANULARITY_PARAMS_LAYOUT);
@@ -690,7 +690,7 @@ pub static GET_RENDERING_AREA_GRANULARITY_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &["vkGetRenderingAreaGranularityKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdSetRenderingAttachmentLocationsParams, CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT);
@@ -718,7 +718,7 @@ pub static CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_COMMAND: CommandDesc = Command
     parameters: &CMD_SET_RENDERING_ATTACHMENT_LOCATIONS_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRenderingAttachmentLocationsKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };
 
 structure!(CmdSetRenderingInputAttachmentIndicesParams, CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT);
@@ -746,5 +746,5 @@ pub static CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_COMMAND: CommandDesc = Com
     parameters: &CMD_SET_RENDERING_INPUT_ATTACHMENT_INDICES_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdSetRenderingInputAttachmentIndicesKHR"],
-    block: "VK_VERSION_1_4",
+    provider: "VK_VERSION_1_4",
 };

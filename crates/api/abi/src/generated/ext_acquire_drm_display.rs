@@ -47,7 +47,7 @@ pub static ACQUIRE_DRM_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_acquire_drm_display",
+    provider: "VK_EXT_acquire_drm_display",
 };
 
 structure!(GetDrmDisplayEXTParams, GET_DRM_DISPLAY_EXT_PARAMS_LAYOUT);
@@ -100,5 +100,5 @@ pub static GET_DRM_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_acquire_drm_display",
+    provider: "VK_EXT_acquire_drm_display",
 };

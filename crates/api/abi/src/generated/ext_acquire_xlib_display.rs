@@ -48,7 +48,7 @@ pub static ACQUIRE_XLIB_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_acquire_xlib_display",
+    provider: "VK_EXT_acquire_xlib_display",
 };
 
 structure!(GetRandROutputDisplayEXTParams, GET_RAND_R_OUTPUT_DISPLAY_EXT_PARAMS_LAYOUT);
@@ -102,5 +102,5 @@ pub static GET_RAND_R_OUTPUT_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_acquire_xlib_display",
+    provider: "VK_EXT_acquire_xlib_display",
 };

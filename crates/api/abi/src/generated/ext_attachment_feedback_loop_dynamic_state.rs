@@ -45,5 +45,5 @@ pub static CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_COMMAND: CommandDesc = Co
     parameters: &CMD_SET_ATTACHMENT_FEEDBACK_LOOP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_attachment_feedback_loop_dynamic_state",
+    provider: "VK_EXT_attachment_feedback_loop_dynamic_state",
 };

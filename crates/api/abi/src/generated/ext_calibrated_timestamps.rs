@@ -90,7 +90,7 @@ pub static GET_CALIBRATED_TIMESTAMPS_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetCalibratedTimestampsEXT"],
-    block: "VK_EXT_calibrated_timestamps",
+    provider: "VK_EXT_calibrated_timestamps",
 };
 
 structure!(GetPhysicalDeviceCalibrateableTimeDomainsKHRParams, GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_PARAMS_LAYOUT);
@@ -145,5 +145,5 @@ pub static GET_PHYSICAL_DEVICE_CALIBRATEABLE_TIME_DOMAINS_KHR_COMMAND: CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetPhysicalDeviceCalibrateableTimeDomainsEXT"],
-    block: "VK_EXT_calibrated_timestamps",
+    provider: "VK_EXT_calibrated_timestamps",
 };

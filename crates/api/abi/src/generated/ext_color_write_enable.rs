@@ -69,5 +69,5 @@ pub static CMD_SET_COLOR_WRITE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COLOR_WRITE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_color_write_enable",
+    provider: "VK_EXT_color_write_enable",
 };

@@ -98,7 +98,7 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING_EXT_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_BEGIN_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_conditional_rendering",
+    provider: "VK_EXT_conditional_rendering",
 };
 
 structure!(CmdEndConditionalRenderingEXTParams, CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT);
@@ -124,5 +124,5 @@ pub static CMD_END_CONDITIONAL_RENDERING_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_END_CONDITIONAL_RENDERING_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_conditional_rendering",
+    provider: "VK_EXT_conditional_rendering",
 };

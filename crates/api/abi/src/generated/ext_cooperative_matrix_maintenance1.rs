@@ -136,5 +136,5 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES2_EXT_COMMAND: Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_cooperative_matrix_maintenance1",
+    provider: "VK_EXT_cooperative_matrix_maintenance1",
 };

@@ -90,5 +90,5 @@ pub static CMD_BEGIN_CUSTOM_RESOLVE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_CUSTOM_RESOLVE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_custom_resolve",
+    provider: "VK_EXT_custom_resolve",
 };

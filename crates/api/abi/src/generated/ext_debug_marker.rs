@@ -166,7 +166,7 @@ pub static DEBUG_MARKER_SET_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_marker",
+    provider: "VK_EXT_debug_marker",
 };
 
 structure!(DebugMarkerSetObjectNameEXTParams, DEBUG_MARKER_SET_OBJECT_NAME_EXT_PARAMS_LAYOUT);
@@ -214,7 +214,7 @@ pub static DEBUG_MARKER_SET_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_marker",
+    provider: "VK_EXT_debug_marker",
 };
 
 structure!(CmdDebugMarkerBeginEXTParams, CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT);
@@ -242,7 +242,7 @@ pub static CMD_DEBUG_MARKER_BEGIN_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DEBUG_MARKER_BEGIN_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_marker",
+    provider: "VK_EXT_debug_marker",
 };
 
 structure!(CmdDebugMarkerEndEXTParams, CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT);
@@ -268,7 +268,7 @@ pub static CMD_DEBUG_MARKER_END_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DEBUG_MARKER_END_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_marker",
+    provider: "VK_EXT_debug_marker",
 };
 
 structure!(CmdDebugMarkerInsertEXTParams, CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT);
@@ -296,5 +296,5 @@ pub static CMD_DEBUG_MARKER_INSERT_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DEBUG_MARKER_INSERT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_marker",
+    provider: "VK_EXT_debug_marker",
 };

@@ -89,7 +89,7 @@ pub static CREATE_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_report",
+    provider: "VK_EXT_debug_report",
 };
 
 structure!(DestroyDebugReportCallbackEXTParams, DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT);
@@ -119,7 +119,7 @@ pub static DESTROY_DEBUG_REPORT_CALLBACK_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &DESTROY_DEBUG_REPORT_CALLBACK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_report",
+    provider: "VK_EXT_debug_report",
 };
 
 structure!(DebugReportMessageEXTParams, DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT);
@@ -155,5 +155,5 @@ pub static DEBUG_REPORT_MESSAGE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DEBUG_REPORT_MESSAGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_report",
+    provider: "VK_EXT_debug_report",
 };

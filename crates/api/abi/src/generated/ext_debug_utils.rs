@@ -200,7 +200,7 @@ pub static SET_DEBUG_UTILS_OBJECT_NAME_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(SetDebugUtilsObjectTagEXTParams, SET_DEBUG_UTILS_OBJECT_TAG_EXT_PARAMS_LAYOUT);
@@ -248,7 +248,7 @@ pub static SET_DEBUG_UTILS_OBJECT_TAG_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(QueueBeginDebugUtilsLabelEXTParams, QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -276,7 +276,7 @@ pub static QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &QUEUE_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(QueueEndDebugUtilsLabelEXTParams, QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -302,7 +302,7 @@ pub static QUEUE_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &QUEUE_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(QueueInsertDebugUtilsLabelEXTParams, QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -330,7 +330,7 @@ pub static QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &QUEUE_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(CmdBeginDebugUtilsLabelEXTParams, CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -358,7 +358,7 @@ pub static CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(CmdEndDebugUtilsLabelEXTParams, CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -384,7 +384,7 @@ pub static CMD_END_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(CmdInsertDebugUtilsLabelEXTParams, CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT);
@@ -412,7 +412,7 @@ pub static CMD_INSERT_DEBUG_UTILS_LABEL_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_INSERT_DEBUG_UTILS_LABEL_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(CreateDebugUtilsMessengerEXTParams, CREATE_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT);
@@ -467,7 +467,7 @@ pub static CREATE_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(DestroyDebugUtilsMessengerEXTParams, DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT);
@@ -497,7 +497,7 @@ pub static DESTROY_DEBUG_UTILS_MESSENGER_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &DESTROY_DEBUG_UTILS_MESSENGER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };
 
 structure!(SubmitDebugUtilsMessageEXTParams, SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT);
@@ -527,5 +527,5 @@ pub static SUBMIT_DEBUG_UTILS_MESSAGE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &SUBMIT_DEBUG_UTILS_MESSAGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_debug_utils",
+    provider: "VK_EXT_debug_utils",
 };

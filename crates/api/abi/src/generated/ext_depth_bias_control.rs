@@ -102,5 +102,5 @@ pub static CMD_SET_DEPTH_BIAS2_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_BIAS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_depth_bias_control",
+    provider: "VK_EXT_depth_bias_control",
 };

@@ -95,5 +95,5 @@ pub static CMD_SET_DEPTH_CLAMP_RANGE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_CLAMP_RANGE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_depth_clamp_control",
+    provider: "VK_EXT_depth_clamp_control",
 };

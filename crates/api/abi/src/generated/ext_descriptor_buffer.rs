@@ -405,7 +405,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_SIZE_EXT_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetDescriptorSetLayoutBindingOffsetEXTParams, GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_PARAMS_LAYOUT);
@@ -458,7 +458,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_BINDING_OFFSET_EXT_COMMAND: CommandDesc = C
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetDescriptorEXTParams, GET_DESCRIPTOR_EXT_PARAMS_LAYOUT);
@@ -512,7 +512,7 @@ pub static GET_DESCRIPTOR_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(CmdBindDescriptorBuffersEXTParams, CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT);
@@ -541,7 +541,7 @@ pub static CMD_BIND_DESCRIPTOR_BUFFERS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_DESCRIPTOR_BUFFERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(CmdSetDescriptorBufferOffsetsEXTParams, CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT);
@@ -576,7 +576,7 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_COMMAND: CommandDesc = CommandD
     parameters: &CMD_SET_DESCRIPTOR_BUFFER_OFFSETS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(CmdBindDescriptorBufferEmbeddedSamplersEXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT);
@@ -606,7 +606,7 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_COMMAND: CommandDesc
     parameters: &CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetBufferOpaqueCaptureDescriptorDataEXTParams, GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
@@ -659,7 +659,7 @@ pub static GET_BUFFER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetImageOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
@@ -712,7 +712,7 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetImageViewOpaqueCaptureDescriptorDataEXTParams, GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
@@ -765,7 +765,7 @@ pub static GET_IMAGE_VIEW_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetSamplerOpaqueCaptureDescriptorDataEXTParams, GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
@@ -818,7 +818,7 @@ pub static GET_SAMPLER_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND: CommandDesc =
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };
 
 structure!(GetAccelerationStructureOpaqueCaptureDescriptorDataEXTParams, GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_PARAMS_LAYOUT);
@@ -871,5 +871,5 @@ pub static GET_ACCELERATION_STRUCTURE_OPAQUE_CAPTURE_DESCRIPTOR_DATA_EXT_COMMAND
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_buffer",
+    provider: "VK_EXT_descriptor_buffer",
 };

@@ -726,7 +726,7 @@ pub static WRITE_SAMPLER_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(WriteResourceDescriptorsEXTParams, WRITE_RESOURCE_DESCRIPTORS_EXT_PARAMS_LAYOUT);
@@ -781,7 +781,7 @@ pub static WRITE_RESOURCE_DESCRIPTORS_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(CmdBindSamplerHeapEXTParams, CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT);
@@ -809,7 +809,7 @@ pub static CMD_BIND_SAMPLER_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_SAMPLER_HEAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(CmdBindResourceHeapEXTParams, CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT);
@@ -837,7 +837,7 @@ pub static CMD_BIND_RESOURCE_HEAP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_RESOURCE_HEAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(CmdPushDataEXTParams, CMD_PUSH_DATA_EXT_PARAMS_LAYOUT);
@@ -865,7 +865,7 @@ pub static CMD_PUSH_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_PUSH_DATA_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(GetImageOpaqueCaptureDataEXTParams, GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_PARAMS_LAYOUT);
@@ -920,7 +920,7 @@ pub static GET_IMAGE_OPAQUE_CAPTURE_DATA_EXT_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(GetPhysicalDeviceDescriptorSizeEXTParams, GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_PARAMS_LAYOUT);
@@ -967,7 +967,7 @@ pub static GET_PHYSICAL_DEVICE_DESCRIPTOR_SIZE_EXT_COMMAND: CommandDesc = Comman
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(RegisterCustomBorderColorEXTParams, REGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT);
@@ -1021,7 +1021,7 @@ pub static REGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(UnregisterCustomBorderColorEXTParams, UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT);
@@ -1048,7 +1048,7 @@ pub static UNREGISTER_CUSTOM_BORDER_COLOR_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &UNREGISTER_CUSTOM_BORDER_COLOR_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };
 
 structure!(GetTensorOpaqueCaptureDataARMParams, GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_PARAMS_LAYOUT);
@@ -1103,5 +1103,5 @@ pub static GET_TENSOR_OPAQUE_CAPTURE_DATA_ARM_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_descriptor_heap",
+    provider: "VK_EXT_descriptor_heap",
 };

@@ -209,5 +209,5 @@ pub static GET_DEVICE_FAULT_INFO_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_device_fault",
+    provider: "VK_EXT_device_fault",
 };

@@ -611,7 +611,7 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_EXT_COMMAND: CommandDesc =
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(CmdPreprocessGeneratedCommandsEXTParams, CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT);
@@ -641,7 +641,7 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandD
     parameters: &CMD_PREPROCESS_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(CmdExecuteGeneratedCommandsEXTParams, CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT);
@@ -670,7 +670,7 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_EXECUTE_GENERATED_COMMANDS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(CreateIndirectCommandsLayoutEXTParams, CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT);
@@ -725,7 +725,7 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(DestroyIndirectCommandsLayoutEXTParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT);
@@ -755,7 +755,7 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_COMMAND: CommandDesc = CommandDe
     parameters: &DESTROY_INDIRECT_COMMANDS_LAYOUT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(CreateIndirectExecutionSetEXTParams, CREATE_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT);
@@ -810,7 +810,7 @@ pub static CREATE_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(DestroyIndirectExecutionSetEXTParams, DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT);
@@ -840,7 +840,7 @@ pub static DESTROY_INDIRECT_EXECUTION_SET_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &DESTROY_INDIRECT_EXECUTION_SET_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(UpdateIndirectExecutionSetPipelineEXTParams, UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT);
@@ -871,7 +871,7 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_COMMAND: CommandDesc = Com
     parameters: &UPDATE_INDIRECT_EXECUTION_SET_PIPELINE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };
 
 structure!(UpdateIndirectExecutionSetShaderEXTParams, UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT);
@@ -902,5 +902,5 @@ pub static UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_COMMAND: CommandDesc = Comma
     parameters: &UPDATE_INDIRECT_EXECUTION_SET_SHADER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_device_generated_commands",
+    provider: "VK_EXT_device_generated_commands",
 };

@@ -46,5 +46,5 @@ pub static RELEASE_DISPLAY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_direct_mode_display",
+    provider: "VK_EXT_direct_mode_display",
 };

@@ -77,7 +77,7 @@ pub static CREATE_DIRECT_FB_SURFACE_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_directfb_surface",
+    provider: "VK_EXT_directfb_surface",
 };
 
 structure!(GetPhysicalDeviceDirectFBPresentationSupportEXTParams, GET_PHYSICAL_DEVICE_DIRECT_FB_PRESENTATION_SUPPORT_EXT_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_DIRECT_FB_PRESENTATION_SUPPORT_EXT_COMMAND: Comma
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_EXT_directfb_surface",
+    provider: "VK_EXT_directfb_surface",
 };

@@ -81,7 +81,7 @@ pub static CMD_SET_DISCARD_RECTANGLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DISCARD_RECTANGLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_discard_rectangles",
+    provider: "VK_EXT_discard_rectangles",
 };
 
 structure!(CmdSetDiscardRectangleEnableEXTParams, CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT);
@@ -108,7 +108,7 @@ pub static CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_SET_DISCARD_RECTANGLE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_discard_rectangles",
+    provider: "VK_EXT_discard_rectangles",
 };
 
 structure!(CmdSetDiscardRectangleModeEXTParams, CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT);
@@ -135,5 +135,5 @@ pub static CMD_SET_DISCARD_RECTANGLE_MODE_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_SET_DISCARD_RECTANGLE_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_discard_rectangles",
+    provider: "VK_EXT_discard_rectangles",
 };

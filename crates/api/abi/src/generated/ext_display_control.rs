@@ -154,7 +154,7 @@ pub static DISPLAY_POWER_CONTROL_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_display_control",
+    provider: "VK_EXT_display_control",
 };
 
 structure!(RegisterDeviceEventEXTParams, REGISTER_DEVICE_EVENT_EXT_PARAMS_LAYOUT);
@@ -209,7 +209,7 @@ pub static REGISTER_DEVICE_EVENT_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_display_control",
+    provider: "VK_EXT_display_control",
 };
 
 structure!(RegisterDisplayEventEXTParams, REGISTER_DISPLAY_EVENT_EXT_PARAMS_LAYOUT);
@@ -266,7 +266,7 @@ pub static REGISTER_DISPLAY_EVENT_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_display_control",
+    provider: "VK_EXT_display_control",
 };
 
 structure!(GetSwapchainCounterEXTParams, GET_SWAPCHAIN_COUNTER_EXT_PARAMS_LAYOUT);
@@ -320,5 +320,5 @@ pub static GET_SWAPCHAIN_COUNTER_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_display_control",
+    provider: "VK_EXT_display_control",
 };

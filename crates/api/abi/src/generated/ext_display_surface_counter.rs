@@ -89,5 +89,5 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_EXT_COMMAND: CommandDesc = 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_display_surface_counter",
+    provider: "VK_EXT_display_surface_counter",
 };

@@ -47,7 +47,7 @@ pub static CMD_SET_PATCH_CONTROL_POINTS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_PATCH_CONTROL_POINTS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state2",
+    provider: "VK_EXT_extended_dynamic_state2",
 };
 
 structure!(CmdSetLogicOpEXTParams, CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT);
@@ -74,5 +74,5 @@ pub static CMD_SET_LOGIC_OP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_LOGIC_OP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state2",
+    provider: "VK_EXT_extended_dynamic_state2",
 };

@@ -136,7 +136,7 @@ pub static CMD_SET_DEPTH_CLAMP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_CLAMP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetPolygonModeEXTParams, CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT);
@@ -163,7 +163,7 @@ pub static CMD_SET_POLYGON_MODE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_POLYGON_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetRasterizationSamplesEXTParams, CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT);
@@ -190,7 +190,7 @@ pub static CMD_SET_RASTERIZATION_SAMPLES_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_SET_RASTERIZATION_SAMPLES_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetSampleMaskEXTParams, CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT);
@@ -219,7 +219,7 @@ pub static CMD_SET_SAMPLE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_SAMPLE_MASK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetAlphaToCoverageEnableEXTParams, CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT);
@@ -246,7 +246,7 @@ pub static CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_SET_ALPHA_TO_COVERAGE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetAlphaToOneEnableEXTParams, CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT);
@@ -273,7 +273,7 @@ pub static CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_ALPHA_TO_ONE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetLogicOpEnableEXTParams, CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT);
@@ -300,7 +300,7 @@ pub static CMD_SET_LOGIC_OP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_LOGIC_OP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetColorBlendEnableEXTParams, CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT);
@@ -330,7 +330,7 @@ pub static CMD_SET_COLOR_BLEND_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COLOR_BLEND_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetColorBlendEquationEXTParams, CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT);
@@ -360,7 +360,7 @@ pub static CMD_SET_COLOR_BLEND_EQUATION_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COLOR_BLEND_EQUATION_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetColorWriteMaskEXTParams, CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT);
@@ -390,7 +390,7 @@ pub static CMD_SET_COLOR_WRITE_MASK_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COLOR_WRITE_MASK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetTessellationDomainOriginEXTParams, CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT);
@@ -417,7 +417,7 @@ pub static CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_COMMAND: CommandDesc = Command
     parameters: &CMD_SET_TESSELLATION_DOMAIN_ORIGIN_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetRasterizationStreamEXTParams, CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT);
@@ -444,7 +444,7 @@ pub static CMD_SET_RASTERIZATION_STREAM_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_RASTERIZATION_STREAM_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetConservativeRasterizationModeEXTParams, CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT);
@@ -471,7 +471,7 @@ pub static CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = Co
     parameters: &CMD_SET_CONSERVATIVE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetExtraPrimitiveOverestimationSizeEXTParams, CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT);
@@ -498,7 +498,7 @@ pub static CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_COMMAND: CommandDesc 
     parameters: &CMD_SET_EXTRA_PRIMITIVE_OVERESTIMATION_SIZE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetDepthClipEnableEXTParams, CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT);
@@ -525,7 +525,7 @@ pub static CMD_SET_DEPTH_CLIP_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_DEPTH_CLIP_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetSampleLocationsEnableEXTParams, CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT);
@@ -552,7 +552,7 @@ pub static CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_SAMPLE_LOCATIONS_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetColorBlendAdvancedEXTParams, CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT);
@@ -582,7 +582,7 @@ pub static CMD_SET_COLOR_BLEND_ADVANCED_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COLOR_BLEND_ADVANCED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetProvokingVertexModeEXTParams, CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT);
@@ -609,7 +609,7 @@ pub static CMD_SET_PROVOKING_VERTEX_MODE_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_SET_PROVOKING_VERTEX_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetLineRasterizationModeEXTParams, CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT);
@@ -636,7 +636,7 @@ pub static CMD_SET_LINE_RASTERIZATION_MODE_EXT_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_LINE_RASTERIZATION_MODE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetLineStippleEnableEXTParams, CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT);
@@ -663,7 +663,7 @@ pub static CMD_SET_LINE_STIPPLE_ENABLE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_LINE_STIPPLE_ENABLE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetDepthClipNegativeOneToOneEXTParams, CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT);
@@ -690,7 +690,7 @@ pub static CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_COMMAND: CommandDesc = Com
     parameters: &CMD_SET_DEPTH_CLIP_NEGATIVE_ONE_TO_ONE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetViewportWScalingEnableNVParams, CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT);
@@ -717,7 +717,7 @@ pub static CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_SET_VIEWPORT_W_SCALING_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetViewportSwizzleNVParams, CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT);
@@ -747,7 +747,7 @@ pub static CMD_SET_VIEWPORT_SWIZZLE_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_VIEWPORT_SWIZZLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageToColorEnableNVParams, CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT);
@@ -774,7 +774,7 @@ pub static CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_COVERAGE_TO_COLOR_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageToColorLocationNVParams, CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT);
@@ -801,7 +801,7 @@ pub static CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_COMMAND: CommandDesc = CommandD
     parameters: &CMD_SET_COVERAGE_TO_COLOR_LOCATION_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageModulationModeNVParams, CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT);
@@ -828,7 +828,7 @@ pub static CMD_SET_COVERAGE_MODULATION_MODE_NV_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_COVERAGE_MODULATION_MODE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageModulationTableEnableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT);
@@ -855,7 +855,7 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_COMMAND: CommandDesc = Co
     parameters: &CMD_SET_COVERAGE_MODULATION_TABLE_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageModulationTableNVParams, CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT);
@@ -884,7 +884,7 @@ pub static CMD_SET_COVERAGE_MODULATION_TABLE_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_SET_COVERAGE_MODULATION_TABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetShadingRateImageEnableNVParams, CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT);
@@ -911,7 +911,7 @@ pub static CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_SET_SHADING_RATE_IMAGE_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetRepresentativeFragmentTestEnableNVParams, CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT);
@@ -938,7 +938,7 @@ pub static CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_COMMAND: CommandDesc =
     parameters: &CMD_SET_REPRESENTATIVE_FRAGMENT_TEST_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };
 
 structure!(CmdSetCoverageReductionModeNVParams, CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT);
@@ -965,5 +965,5 @@ pub static CMD_SET_COVERAGE_REDUCTION_MODE_NV_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_SET_COVERAGE_REDUCTION_MODE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_extended_dynamic_state3",
+    provider: "VK_EXT_extended_dynamic_state3",
 };

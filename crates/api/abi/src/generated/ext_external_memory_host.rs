@@ -114,5 +114,5 @@ pub static GET_MEMORY_HOST_POINTER_PROPERTIES_EXT_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_external_memory_host",
+    provider: "VK_EXT_external_memory_host",
 };

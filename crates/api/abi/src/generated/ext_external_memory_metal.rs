@@ -115,7 +115,7 @@ pub static GET_MEMORY_METAL_HANDLE_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_external_memory_metal",
+    provider: "VK_EXT_external_memory_metal",
 };
 
 structure!(GetMemoryMetalHandlePropertiesEXTParams, GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -169,5 +169,5 @@ pub static GET_MEMORY_METAL_HANDLE_PROPERTIES_EXT_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_external_memory_metal",
+    provider: "VK_EXT_external_memory_metal",
 };

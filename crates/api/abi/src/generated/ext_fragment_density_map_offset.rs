@@ -107,5 +107,5 @@ pub static CMD_END_RENDERING2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_RENDERING2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &["vkCmdEndRendering2EXT"],
-    block: "VK_EXT_fragment_density_map_offset",
+    provider: "VK_EXT_fragment_density_map_offset",
 };

@@ -127,7 +127,7 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES2_EXT_COMMAND: CommandDesc =
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_full_screen_exclusive",
+    provider: "VK_EXT_full_screen_exclusive",
 };
 
 structure!(AcquireFullScreenExclusiveModeEXTParams, ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT);
@@ -175,7 +175,7 @@ pub static ACQUIRE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_full_screen_exclusive",
+    provider: "VK_EXT_full_screen_exclusive",
 };
 
 structure!(ReleaseFullScreenExclusiveModeEXTParams, RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_PARAMS_LAYOUT);
@@ -223,7 +223,7 @@ pub static RELEASE_FULL_SCREEN_EXCLUSIVE_MODE_EXT_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_full_screen_exclusive",
+    provider: "VK_EXT_full_screen_exclusive",
 };
 
 structure!(GetDeviceGroupSurfacePresentModes2EXTParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_PARAMS_LAYOUT);
@@ -276,5 +276,5 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES2_EXT_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_full_screen_exclusive",
+    provider: "VK_EXT_full_screen_exclusive",
 };

@@ -73,5 +73,5 @@ pub static SET_HDR_METADATA_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_HDR_METADATA_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_hdr_metadata",
+    provider: "VK_EXT_hdr_metadata",
 };

@@ -73,5 +73,5 @@ pub static CREATE_HEADLESS_SURFACE_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_headless_surface",
+    provider: "VK_EXT_headless_surface",
 };

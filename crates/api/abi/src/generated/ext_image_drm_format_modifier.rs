@@ -220,5 +220,5 @@ pub static GET_IMAGE_DRM_FORMAT_MODIFIER_PROPERTIES_EXT_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_image_drm_format_modifier",
+    provider: "VK_EXT_image_drm_format_modifier",
 };

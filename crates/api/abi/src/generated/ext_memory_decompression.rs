@@ -117,7 +117,7 @@ pub static CMD_DECOMPRESS_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DECOMPRESS_MEMORY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_memory_decompression",
+    provider: "VK_EXT_memory_decompression",
 };
 
 structure!(CmdDecompressMemoryIndirectCountEXTParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT);
@@ -148,5 +148,5 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_COMMAND: CommandDesc = Comma
     parameters: &CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_memory_decompression",
+    provider: "VK_EXT_memory_decompression",
 };

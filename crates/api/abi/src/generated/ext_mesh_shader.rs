@@ -116,7 +116,7 @@ pub static CMD_DRAW_MESH_TASKS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MESH_TASKS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_mesh_shader",
+    provider: "VK_EXT_mesh_shader",
 };
 
 structure!(CmdDrawMeshTasksIndirectEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT);
@@ -147,7 +147,7 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_mesh_shader",
+    provider: "VK_EXT_mesh_shader",
 };
 
 structure!(CmdDrawMeshTasksIndirectCountEXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT);
@@ -181,5 +181,5 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_COMMAND: CommandDesc = Command
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_mesh_shader",
+    provider: "VK_EXT_mesh_shader",
 };

@@ -328,5 +328,5 @@ pub static EXPORT_METAL_OBJECTS_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_metal_objects",
+    provider: "VK_EXT_metal_objects",
 };

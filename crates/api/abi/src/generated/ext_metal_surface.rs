@@ -75,5 +75,5 @@ pub static CREATE_METAL_SURFACE_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_metal_surface",
+    provider: "VK_EXT_metal_surface",
 };

@@ -105,7 +105,7 @@ pub static CMD_DRAW_MULTI_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MULTI_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_multi_draw",
+    provider: "VK_EXT_multi_draw",
 };
 
 structure!(CmdDrawMultiIndexedEXTParams, CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT);
@@ -139,5 +139,5 @@ pub static CMD_DRAW_MULTI_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MULTI_INDEXED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_multi_draw",
+    provider: "VK_EXT_multi_draw",
 };

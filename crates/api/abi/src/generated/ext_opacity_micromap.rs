@@ -407,7 +407,7 @@ pub static CREATE_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(DestroyMicromapEXTParams, DESTROY_MICROMAP_EXT_PARAMS_LAYOUT);
@@ -437,7 +437,7 @@ pub static DESTROY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CmdBuildMicromapsEXTParams, CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT);
@@ -466,7 +466,7 @@ pub static CMD_BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BUILD_MICROMAPS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(BuildMicromapsEXTParams, BUILD_MICROMAPS_EXT_PARAMS_LAYOUT);
@@ -517,7 +517,7 @@ pub static BUILD_MICROMAPS_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CopyMicromapEXTParams, COPY_MICROMAP_EXT_PARAMS_LAYOUT);
@@ -567,7 +567,7 @@ pub static COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CopyMicromapToMemoryEXTParams, COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT);
@@ -617,7 +617,7 @@ pub static COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CopyMemoryToMicromapEXTParams, COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT);
@@ -667,7 +667,7 @@ pub static COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(WriteMicromapsPropertiesEXTParams, WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -725,7 +725,7 @@ pub static WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CmdCopyMicromapEXTParams, CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT);
@@ -753,7 +753,7 @@ pub static CMD_COPY_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CmdCopyMicromapToMemoryEXTParams, CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT);
@@ -781,7 +781,7 @@ pub static CMD_COPY_MICROMAP_TO_MEMORY_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MICROMAP_TO_MEMORY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CmdCopyMemoryToMicromapEXTParams, CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT);
@@ -809,7 +809,7 @@ pub static CMD_COPY_MEMORY_TO_MICROMAP_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MEMORY_TO_MICROMAP_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(CmdWriteMicromapsPropertiesEXTParams, CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -842,7 +842,7 @@ pub static CMD_WRITE_MICROMAPS_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_WRITE_MICROMAPS_PROPERTIES_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(GetDeviceMicromapCompatibilityEXTParams, GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_PARAMS_LAYOUT);
@@ -894,7 +894,7 @@ pub static GET_DEVICE_MICROMAP_COMPATIBILITY_EXT_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };
 
 structure!(GetMicromapBuildSizesEXTParams, GET_MICROMAP_BUILD_SIZES_EXT_PARAMS_LAYOUT);
@@ -947,5 +947,5 @@ pub static GET_MICROMAP_BUILD_SIZES_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_opacity_micromap",
+    provider: "VK_EXT_opacity_micromap",
 };

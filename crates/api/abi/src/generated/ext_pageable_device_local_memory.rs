@@ -47,5 +47,5 @@ pub static SET_DEVICE_MEMORY_PRIORITY_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_DEVICE_MEMORY_PRIORITY_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_pageable_device_local_memory",
+    provider: "VK_EXT_pageable_device_local_memory",
 };

@@ -112,5 +112,5 @@ pub static GET_PIPELINE_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_pipeline_properties",
+    provider: "VK_EXT_pipeline_properties",
 };

@@ -325,7 +325,7 @@ pub static SET_SWAPCHAIN_PRESENT_TIMING_QUEUE_SIZE_EXT_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_present_timing",
+    provider: "VK_EXT_present_timing",
 };
 
 structure!(GetSwapchainTimingPropertiesEXTParams, GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -382,7 +382,7 @@ pub static GET_SWAPCHAIN_TIMING_PROPERTIES_EXT_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_present_timing",
+    provider: "VK_EXT_present_timing",
 };
 
 structure!(GetSwapchainTimeDomainPropertiesEXTParams, GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -439,7 +439,7 @@ pub static GET_SWAPCHAIN_TIME_DOMAIN_PROPERTIES_EXT_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_present_timing",
+    provider: "VK_EXT_present_timing",
 };
 
 structure!(GetPastPresentationTimingEXTParams, GET_PAST_PRESENTATION_TIMING_EXT_PARAMS_LAYOUT);
@@ -492,5 +492,5 @@ pub static GET_PAST_PRESENTATION_TIMING_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_present_timing",
+    provider: "VK_EXT_present_timing",
 };

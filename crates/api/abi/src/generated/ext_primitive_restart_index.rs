@@ -45,5 +45,5 @@ pub static CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_PRIMITIVE_RESTART_INDEX_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_primitive_restart_index",
+    provider: "VK_EXT_primitive_restart_index",
 };

@@ -199,7 +199,7 @@ pub static CMD_SET_SAMPLE_LOCATIONS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_SAMPLE_LOCATIONS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_sample_locations",
+    provider: "VK_EXT_sample_locations",
 };
 
 structure!(GetPhysicalDeviceMultisamplePropertiesEXTParams, GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_PARAMS_LAYOUT);
@@ -250,5 +250,5 @@ pub static GET_PHYSICAL_DEVICE_MULTISAMPLE_PROPERTIES_EXT_COMMAND: CommandDesc =
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_sample_locations",
+    provider: "VK_EXT_sample_locations",
 };

@@ -134,7 +134,7 @@ pub static GET_SHADER_MODULE_IDENTIFIER_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_shader_module_identifier",
+    provider: "VK_EXT_shader_module_identifier",
 };
 
 structure!(GetShaderModuleCreateInfoIdentifierEXTParams, GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_PARAMS_LAYOUT);
@@ -186,5 +186,5 @@ pub static GET_SHADER_MODULE_CREATE_INFO_IDENTIFIER_EXT_COMMAND: CommandDesc = C
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_EXT_shader_module_identifier",
+    provider: "VK_EXT_shader_module_identifier",
 };

@@ -207,7 +207,7 @@ pub static CREATE_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_EXT_shader_object",
+    provider: "VK_EXT_shader_object",
 };
 
 structure!(DestroyShaderEXTParams, DESTROY_SHADER_EXT_PARAMS_LAYOUT);
@@ -237,7 +237,7 @@ pub static DESTROY_SHADER_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SHADER_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_shader_object",
+    provider: "VK_EXT_shader_object",
 };
 
 structure!(GetShaderBinaryDataEXTParams, GET_SHADER_BINARY_DATA_EXT_PARAMS_LAYOUT);
@@ -294,7 +294,7 @@ pub static GET_SHADER_BINARY_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_shader_object",
+    provider: "VK_EXT_shader_object",
 };
 
 structure!(CmdBindShadersEXTParams, CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT);
@@ -325,7 +325,7 @@ pub static CMD_BIND_SHADERS_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_SHADERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_shader_object",
+    provider: "VK_EXT_shader_object",
 };
 
 structure!(CmdSetVertexInputEXTParams, CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT);
@@ -357,5 +357,5 @@ pub static CMD_SET_VERTEX_INPUT_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_VERTEX_INPUT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_shader_object",
+    provider: "VK_EXT_shader_object",
 };

@@ -178,5 +178,5 @@ pub static RELEASE_SWAPCHAIN_IMAGES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkReleaseSwapchainImagesEXT"],
-    block: "VK_EXT_swapchain_maintenance1",
+    provider: "VK_EXT_swapchain_maintenance1",
 };

@@ -103,7 +103,7 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_COMMAND: CommandDesc = Comman
     parameters: &CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };
 
 structure!(CmdBeginTransformFeedbackEXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT);
@@ -135,7 +135,7 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };
 
 structure!(CmdEndTransformFeedbackEXTParams, CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT);
@@ -167,7 +167,7 @@ pub static CMD_END_TRANSFORM_FEEDBACK_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_TRANSFORM_FEEDBACK_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };
 
 structure!(CmdBeginQueryIndexedEXTParams, CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT);
@@ -198,7 +198,7 @@ pub static CMD_BEGIN_QUERY_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_QUERY_INDEXED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };
 
 structure!(CmdEndQueryIndexedEXTParams, CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT);
@@ -228,7 +228,7 @@ pub static CMD_END_QUERY_INDEXED_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_QUERY_INDEXED_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };
 
 structure!(CmdDrawIndirectByteCountEXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT);
@@ -261,5 +261,5 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDIRECT_BYTE_COUNT_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_transform_feedback",
+    provider: "VK_EXT_transform_feedback",
 };

@@ -105,7 +105,7 @@ pub static CREATE_VALIDATION_CACHE_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_validation_cache",
+    provider: "VK_EXT_validation_cache",
 };
 
 structure!(DestroyValidationCacheEXTParams, DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT);
@@ -135,7 +135,7 @@ pub static DESTROY_VALIDATION_CACHE_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_VALIDATION_CACHE_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_EXT_validation_cache",
+    provider: "VK_EXT_validation_cache",
 };
 
 structure!(MergeValidationCachesEXTParams, MERGE_VALIDATION_CACHES_EXT_PARAMS_LAYOUT);
@@ -186,7 +186,7 @@ pub static MERGE_VALIDATION_CACHES_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_validation_cache",
+    provider: "VK_EXT_validation_cache",
 };
 
 structure!(GetValidationCacheDataEXTParams, GET_VALIDATION_CACHE_DATA_EXT_PARAMS_LAYOUT);
@@ -243,5 +243,5 @@ pub static GET_VALIDATION_CACHE_DATA_EXT_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_EXT_validation_cache",
+    provider: "VK_EXT_validation_cache",
 };

@@ -304,7 +304,7 @@ pub static CREATE_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_buffer_collection",
+    provider: "VK_FUCHSIA_buffer_collection",
 };
 
 structure!(SetBufferCollectionImageConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT);
@@ -354,7 +354,7 @@ pub static SET_BUFFER_COLLECTION_IMAGE_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_buffer_collection",
+    provider: "VK_FUCHSIA_buffer_collection",
 };
 
 structure!(SetBufferCollectionBufferConstraintsFUCHSIAParams, SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_PARAMS_LAYOUT);
@@ -404,7 +404,7 @@ pub static SET_BUFFER_COLLECTION_BUFFER_CONSTRAINTS_FUCHSIA_COMMAND: CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_buffer_collection",
+    provider: "VK_FUCHSIA_buffer_collection",
 };
 
 structure!(DestroyBufferCollectionFUCHSIAParams, DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT);
@@ -434,7 +434,7 @@ pub static DESTROY_BUFFER_COLLECTION_FUCHSIA_COMMAND: CommandDesc = CommandDesc 
     parameters: &DESTROY_BUFFER_COLLECTION_FUCHSIA_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_FUCHSIA_buffer_collection",
+    provider: "VK_FUCHSIA_buffer_collection",
 };
 
 structure!(GetBufferCollectionPropertiesFUCHSIAParams, GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_PARAMS_LAYOUT);
@@ -487,5 +487,5 @@ pub static GET_BUFFER_COLLECTION_PROPERTIES_FUCHSIA_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_buffer_collection",
+    provider: "VK_FUCHSIA_buffer_collection",
 };

@@ -114,7 +114,7 @@ pub static GET_MEMORY_ZIRCON_HANDLE_FUCHSIA_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_external_memory",
+    provider: "VK_FUCHSIA_external_memory",
 };
 
 structure!(GetMemoryZirconHandlePropertiesFUCHSIAParams, GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_PARAMS_LAYOUT);
@@ -167,5 +167,5 @@ pub static GET_MEMORY_ZIRCON_HANDLE_PROPERTIES_FUCHSIA_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_external_memory",
+    provider: "VK_FUCHSIA_external_memory",
 };

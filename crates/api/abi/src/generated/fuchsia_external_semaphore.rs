@@ -92,7 +92,7 @@ pub static IMPORT_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_external_semaphore",
+    provider: "VK_FUCHSIA_external_semaphore",
 };
 
 structure!(GetSemaphoreZirconHandleFUCHSIAParams, GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_PARAMS_LAYOUT);
@@ -145,5 +145,5 @@ pub static GET_SEMAPHORE_ZIRCON_HANDLE_FUCHSIA_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_external_semaphore",
+    provider: "VK_FUCHSIA_external_semaphore",
 };

@@ -74,5 +74,5 @@ pub static CREATE_IMAGE_PIPE_SURFACE_FUCHSIA_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_FUCHSIA_imagepipe_surface",
+    provider: "VK_FUCHSIA_imagepipe_surface",
 };

@@ -74,5 +74,5 @@ pub static CREATE_STREAM_DESCRIPTOR_SURFACE_GGP_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_GGP_stream_descriptor_surface",
+    provider: "VK_GGP_stream_descriptor_surface",
 };

@@ -126,7 +126,7 @@ pub static GET_REFRESH_CYCLE_DURATION_GOOGLE_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_GOOGLE_display_timing",
+    provider: "VK_GOOGLE_display_timing",
 };
 
 structure!(GetPastPresentationTimingGOOGLEParams, GET_PAST_PRESENTATION_TIMING_GOOGLE_PARAMS_LAYOUT);
@@ -183,5 +183,5 @@ pub static GET_PAST_PRESENTATION_TIMING_GOOGLE_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_GOOGLE_display_timing",
+    provider: "VK_GOOGLE_display_timing",
 };

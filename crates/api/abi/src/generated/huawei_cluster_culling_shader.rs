@@ -91,7 +91,7 @@ pub static CMD_DRAW_CLUSTER_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_CLUSTER_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_HUAWEI_cluster_culling_shader",
+    provider: "VK_HUAWEI_cluster_culling_shader",
 };
 
 structure!(CmdDrawClusterIndirectHUAWEIParams, CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT);
@@ -120,5 +120,5 @@ pub static CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_CLUSTER_INDIRECT_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_HUAWEI_cluster_culling_shader",
+    provider: "VK_HUAWEI_cluster_culling_shader",
 };

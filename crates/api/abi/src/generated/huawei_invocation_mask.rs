@@ -47,5 +47,5 @@ pub static CMD_BIND_INVOCATION_MASK_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_INVOCATION_MASK_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_HUAWEI_invocation_mask",
+    provider: "VK_HUAWEI_invocation_mask",
 };

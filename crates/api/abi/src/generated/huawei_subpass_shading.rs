@@ -113,7 +113,7 @@ pub static GET_DEVICE_SUBPASS_SHADING_MAX_WORKGROUP_SIZE_HUAWEI_COMMAND: Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_HUAWEI_subpass_shading",
+    provider: "VK_HUAWEI_subpass_shading",
 };
 
 structure!(CmdSubpassShadingHUAWEIParams, CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT);
@@ -139,5 +139,5 @@ pub static CMD_SUBPASS_SHADING_HUAWEI_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SUBPASS_SHADING_HUAWEI_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_HUAWEI_subpass_shading",
+    provider: "VK_HUAWEI_subpass_shading",
 };

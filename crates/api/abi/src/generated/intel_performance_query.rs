@@ -262,7 +262,7 @@ pub static INITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(UninitializePerformanceApiINTELParams, UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT);
@@ -288,7 +288,7 @@ pub static UNINITIALIZE_PERFORMANCE_API_INTEL_COMMAND: CommandDesc = CommandDesc
     parameters: &UNINITIALIZE_PERFORMANCE_API_INTEL_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(CmdSetPerformanceMarkerINTELParams, CMD_SET_PERFORMANCE_MARKER_INTEL_PARAMS_LAYOUT);
@@ -336,7 +336,7 @@ pub static CMD_SET_PERFORMANCE_MARKER_INTEL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(CmdSetPerformanceStreamMarkerINTELParams, CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_PARAMS_LAYOUT);
@@ -384,7 +384,7 @@ pub static CMD_SET_PERFORMANCE_STREAM_MARKER_INTEL_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(CmdSetPerformanceOverrideINTELParams, CMD_SET_PERFORMANCE_OVERRIDE_INTEL_PARAMS_LAYOUT);
@@ -432,7 +432,7 @@ pub static CMD_SET_PERFORMANCE_OVERRIDE_INTEL_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(AcquirePerformanceConfigurationINTELParams, ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
@@ -485,7 +485,7 @@ pub static ACQUIRE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(ReleasePerformanceConfigurationINTELParams, RELEASE_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
@@ -533,7 +533,7 @@ pub static RELEASE_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(QueueSetPerformanceConfigurationINTELParams, QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_PARAMS_LAYOUT);
@@ -581,7 +581,7 @@ pub static QUEUE_SET_PERFORMANCE_CONFIGURATION_INTEL_COMMAND: CommandDesc = Comm
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };
 
 structure!(GetPerformanceParameterINTELParams, GET_PERFORMANCE_PARAMETER_INTEL_PARAMS_LAYOUT);
@@ -633,5 +633,5 @@ pub static GET_PERFORMANCE_PARAMETER_INTEL_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_INTEL_performance_query",
+    provider: "VK_INTEL_performance_query",
 };

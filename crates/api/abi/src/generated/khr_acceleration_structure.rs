@@ -679,7 +679,7 @@ pub static CREATE_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(DestroyAccelerationStructureKHRParams, DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
@@ -709,7 +709,7 @@ pub static DESTROY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc
     parameters: &DESTROY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdBuildAccelerationStructuresKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT);
@@ -740,7 +740,7 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandD
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdBuildAccelerationStructuresIndirectKHRParams, CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT);
@@ -775,7 +775,7 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_COMMAND: CommandDesc =
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURES_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(BuildAccelerationStructuresKHRParams, BUILD_ACCELERATION_STRUCTURES_KHR_PARAMS_LAYOUT);
@@ -828,7 +828,7 @@ pub static BUILD_ACCELERATION_STRUCTURES_KHR_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CopyAccelerationStructureKHRParams, COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
@@ -878,7 +878,7 @@ pub static COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CopyAccelerationStructureToMemoryKHRParams, COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT);
@@ -928,7 +928,7 @@ pub static COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = Comm
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CopyMemoryToAccelerationStructureKHRParams, COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
@@ -978,7 +978,7 @@ pub static COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = Comm
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(WriteAccelerationStructuresPropertiesKHRParams, WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -1036,7 +1036,7 @@ pub static WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdCopyAccelerationStructureKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
@@ -1064,7 +1064,7 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdCopyAccelerationStructureToMemoryKHRParams, CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT);
@@ -1092,7 +1092,7 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_COMMAND: CommandDesc = 
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdCopyMemoryToAccelerationStructureKHRParams, CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT);
@@ -1120,7 +1120,7 @@ pub static CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_COMMAND: CommandDesc = 
     parameters: &CMD_COPY_MEMORY_TO_ACCELERATION_STRUCTURE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(GetAccelerationStructureDeviceAddressKHRParams, GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_PARAMS_LAYOUT);
@@ -1168,7 +1168,7 @@ pub static GET_ACCELERATION_STRUCTURE_DEVICE_ADDRESS_KHR_COMMAND: CommandDesc = 
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(CmdWriteAccelerationStructuresPropertiesKHRParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -1201,7 +1201,7 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_COMMAND: CommandDesc
     parameters: &CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(GetDeviceAccelerationStructureCompatibilityKHRParams, GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_PARAMS_LAYOUT);
@@ -1253,7 +1253,7 @@ pub static GET_DEVICE_ACCELERATION_STRUCTURE_COMPATIBILITY_KHR_COMMAND: CommandD
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };
 
 structure!(GetAccelerationStructureBuildSizesKHRParams, GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_PARAMS_LAYOUT);
@@ -1308,5 +1308,5 @@ pub static GET_ACCELERATION_STRUCTURE_BUILD_SIZES_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_KHR_acceleration_structure",
+    provider: "VK_KHR_acceleration_structure",
 };

@@ -75,5 +75,5 @@ pub static CREATE_ANDROID_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_android_surface",
+    provider: "VK_KHR_android_surface",
 };

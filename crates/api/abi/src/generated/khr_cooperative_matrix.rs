@@ -161,5 +161,5 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_KHR_COMMAND: Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_cooperative_matrix",
+    provider: "VK_KHR_cooperative_matrix",
 };

@@ -184,7 +184,7 @@ pub static CMD_COPY_MEMORY_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MEMORY_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_copy_memory_indirect",
+    provider: "VK_KHR_copy_memory_indirect",
 };
 
 structure!(CmdCopyMemoryToImageIndirectKHRParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT);
@@ -212,5 +212,5 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_COMMAND: CommandDesc = CommandD
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_copy_memory_indirect",
+    provider: "VK_KHR_copy_memory_indirect",
 };

@@ -51,7 +51,7 @@ pub static CREATE_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_deferred_host_operations",
+    provider: "VK_KHR_deferred_host_operations",
 };
 
 structure!(DestroyDeferredOperationKHRParams, DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT);
@@ -81,7 +81,7 @@ pub static DESTROY_DEFERRED_OPERATION_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_DEFERRED_OPERATION_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_deferred_host_operations",
+    provider: "VK_KHR_deferred_host_operations",
 };
 
 structure!(GetDeferredOperationMaxConcurrencyKHRParams, GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_PARAMS_LAYOUT);
@@ -129,7 +129,7 @@ pub static GET_DEFERRED_OPERATION_MAX_CONCURRENCY_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_deferred_host_operations",
+    provider: "VK_KHR_deferred_host_operations",
 };
 
 structure!(GetDeferredOperationResultKHRParams, GET_DEFERRED_OPERATION_RESULT_KHR_PARAMS_LAYOUT);
@@ -177,7 +177,7 @@ pub static GET_DEFERRED_OPERATION_RESULT_KHR_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_deferred_host_operations",
+    provider: "VK_KHR_deferred_host_operations",
 };
 
 structure!(DeferredOperationJoinKHRParams, DEFERRED_OPERATION_JOIN_KHR_PARAMS_LAYOUT);
@@ -225,5 +225,5 @@ pub static DEFERRED_OPERATION_JOIN_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_deferred_host_operations",
+    provider: "VK_KHR_deferred_host_operations",
 };

@@ -404,7 +404,7 @@ pub static CMD_BIND_INDEX_BUFFER3_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_INDEX_BUFFER3_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdBindVertexBuffers3KHRParams, CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT);
@@ -434,7 +434,7 @@ pub static CMD_BIND_VERTEX_BUFFERS3_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_VERTEX_BUFFERS3_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawIndirect2KHRParams, CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT);
@@ -462,7 +462,7 @@ pub static CMD_DRAW_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawIndexedIndirect2KHRParams, CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT);
@@ -490,7 +490,7 @@ pub static CMD_DRAW_INDEXED_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDEXED_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDispatchIndirect2KHRParams, CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT);
@@ -518,7 +518,7 @@ pub static CMD_DISPATCH_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdCopyMemoryKHRParams, CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT);
@@ -546,7 +546,7 @@ pub static CMD_COPY_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdCopyMemoryToImageKHRParams, CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT);
@@ -574,7 +574,7 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdCopyImageToMemoryKHRParams, CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT);
@@ -602,7 +602,7 @@ pub static CMD_COPY_IMAGE_TO_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_IMAGE_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdUpdateMemoryKHRParams, CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT);
@@ -634,7 +634,7 @@ pub static CMD_UPDATE_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_UPDATE_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdFillMemoryKHRParams, CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT);
@@ -664,7 +664,7 @@ pub static CMD_FILL_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_FILL_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdCopyQueryPoolResultsToMemoryKHRParams, CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT);
@@ -698,7 +698,7 @@ pub static CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_COMMAND: CommandDesc = Comm
     parameters: &CMD_COPY_QUERY_POOL_RESULTS_TO_MEMORY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawIndirectCount2KHRParams, CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT);
@@ -726,7 +726,7 @@ pub static CMD_DRAW_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawIndexedIndirectCount2KHRParams, CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT);
@@ -754,7 +754,7 @@ pub static CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_DRAW_INDEXED_INDIRECT_COUNT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdBeginConditionalRendering2EXTParams, CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT);
@@ -782,7 +782,7 @@ pub static CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_BEGIN_CONDITIONAL_RENDERING2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdBindTransformFeedbackBuffers2EXTParams, CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT);
@@ -812,7 +812,7 @@ pub static CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_COMMAND: CommandDesc = Comma
     parameters: &CMD_BIND_TRANSFORM_FEEDBACK_BUFFERS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdBeginTransformFeedback2EXTParams, CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT);
@@ -842,7 +842,7 @@ pub static CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_BEGIN_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdEndTransformFeedback2EXTParams, CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT);
@@ -872,7 +872,7 @@ pub static CMD_END_TRANSFORM_FEEDBACK2_EXT_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_TRANSFORM_FEEDBACK2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawIndirectByteCount2EXTParams, CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT);
@@ -904,7 +904,7 @@ pub static CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_DRAW_INDIRECT_BYTE_COUNT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawMeshTasksIndirect2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT);
@@ -932,7 +932,7 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdDrawMeshTasksIndirectCount2EXTParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT);
@@ -960,7 +960,7 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_COMMAND: CommandDesc = Comman
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CmdWriteMarkerToMemoryAMDParams, CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT);
@@ -988,7 +988,7 @@ pub static CMD_WRITE_MARKER_TO_MEMORY_AMD_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_WRITE_MARKER_TO_MEMORY_AMD_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };
 
 structure!(CreateAccelerationStructure2KHRParams, CREATE_ACCELERATION_STRUCTURE2_KHR_PARAMS_LAYOUT);
@@ -1043,5 +1043,5 @@ pub static CREATE_ACCELERATION_STRUCTURE2_KHR_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_address_commands",
+    provider: "VK_KHR_device_address_commands",
 };

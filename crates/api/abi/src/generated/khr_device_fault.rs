@@ -159,7 +159,7 @@ pub static GET_DEVICE_FAULT_REPORTS_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_fault",
+    provider: "VK_KHR_device_fault",
 };
 
 structure!(GetDeviceFaultDebugInfoKHRParams, GET_DEVICE_FAULT_DEBUG_INFO_KHR_PARAMS_LAYOUT);
@@ -210,5 +210,5 @@ pub static GET_DEVICE_FAULT_DEBUG_INFO_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_fault",
+    provider: "VK_KHR_device_fault",
 };

@@ -194,7 +194,7 @@ pub static GET_DEVICE_GROUP_PRESENT_CAPABILITIES_KHR_COMMAND: CommandDesc = Comm
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_group",
+    provider: "VK_KHR_device_group",
 };
 
 structure!(GetDeviceGroupSurfacePresentModesKHRParams, GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT);
@@ -247,7 +247,7 @@ pub static GET_DEVICE_GROUP_SURFACE_PRESENT_MODES_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_group",
+    provider: "VK_KHR_device_group",
 };
 
 structure!(GetPhysicalDevicePresentRectanglesKHRParams, GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_PARAMS_LAYOUT);
@@ -304,7 +304,7 @@ pub static GET_PHYSICAL_DEVICE_PRESENT_RECTANGLES_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_group",
+    provider: "VK_KHR_device_group",
 };
 
 structure!(AcquireNextImage2KHRParams, ACQUIRE_NEXT_IMAGE2_KHR_PARAMS_LAYOUT);
@@ -357,5 +357,5 @@ pub static ACQUIRE_NEXT_IMAGE2_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[2, 1], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_device_group",
+    provider: "VK_KHR_device_group",
 };

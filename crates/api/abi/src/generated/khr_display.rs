@@ -233,7 +233,7 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(GetPhysicalDeviceDisplayPlanePropertiesKHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -288,7 +288,7 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES_KHR_COMMAND: CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(GetDisplayPlaneSupportedDisplaysKHRParams, GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_PARAMS_LAYOUT);
@@ -344,7 +344,7 @@ pub static GET_DISPLAY_PLANE_SUPPORTED_DISPLAYS_KHR_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(GetDisplayModePropertiesKHRParams, GET_DISPLAY_MODE_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -401,7 +401,7 @@ pub static GET_DISPLAY_MODE_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(CreateDisplayModeKHRParams, CREATE_DISPLAY_MODE_KHR_PARAMS_LAYOUT);
@@ -458,7 +458,7 @@ pub static CREATE_DISPLAY_MODE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(GetDisplayPlaneCapabilitiesKHRParams, GET_DISPLAY_PLANE_CAPABILITIES_KHR_PARAMS_LAYOUT);
@@ -512,7 +512,7 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES_KHR_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };
 
 structure!(CreateDisplayPlaneSurfaceKHRParams, CREATE_DISPLAY_PLANE_SURFACE_KHR_PARAMS_LAYOUT);
@@ -567,5 +567,5 @@ pub static CREATE_DISPLAY_PLANE_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display",
+    provider: "VK_KHR_display",
 };

@@ -77,5 +77,5 @@ pub static CREATE_SHARED_SWAPCHAINS_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_display_swapchain",
+    provider: "VK_KHR_display_swapchain",
 };

@@ -92,7 +92,7 @@ pub static IMPORT_FENCE_FD_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_fence_fd",
+    provider: "VK_KHR_external_fence_fd",
 };
 
 structure!(GetFenceFdKHRParams, GET_FENCE_FD_KHR_PARAMS_LAYOUT);
@@ -145,5 +145,5 @@ pub static GET_FENCE_FD_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_fence_fd",
+    provider: "VK_KHR_external_fence_fd",
 };

@@ -119,7 +119,7 @@ pub static IMPORT_FENCE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_fence_win32",
+    provider: "VK_KHR_external_fence_win32",
 };
 
 structure!(GetFenceWin32HandleKHRParams, GET_FENCE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
@@ -172,5 +172,5 @@ pub static GET_FENCE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_fence_win32",
+    provider: "VK_KHR_external_fence_win32",
 };

@@ -114,7 +114,7 @@ pub static GET_MEMORY_FD_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_memory_fd",
+    provider: "VK_KHR_external_memory_fd",
 };
 
 structure!(GetMemoryFdPropertiesKHRParams, GET_MEMORY_FD_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -167,5 +167,5 @@ pub static GET_MEMORY_FD_PROPERTIES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_memory_fd",
+    provider: "VK_KHR_external_memory_fd",
 };

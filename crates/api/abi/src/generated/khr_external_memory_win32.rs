@@ -141,7 +141,7 @@ pub static GET_MEMORY_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_memory_win32",
+    provider: "VK_KHR_external_memory_win32",
 };
 
 structure!(GetMemoryWin32HandlePropertiesKHRParams, GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -195,5 +195,5 @@ pub static GET_MEMORY_WIN32_HANDLE_PROPERTIES_KHR_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_memory_win32",
+    provider: "VK_KHR_external_memory_win32",
 };

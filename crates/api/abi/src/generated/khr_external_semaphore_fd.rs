@@ -92,7 +92,7 @@ pub static IMPORT_SEMAPHORE_FD_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_semaphore_fd",
+    provider: "VK_KHR_external_semaphore_fd",
 };
 
 structure!(GetSemaphoreFdKHRParams, GET_SEMAPHORE_FD_KHR_PARAMS_LAYOUT);
@@ -145,5 +145,5 @@ pub static GET_SEMAPHORE_FD_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_semaphore_fd",
+    provider: "VK_KHR_external_semaphore_fd",
 };

@@ -144,7 +144,7 @@ pub static IMPORT_SEMAPHORE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_semaphore_win32",
+    provider: "VK_KHR_external_semaphore_win32",
 };
 
 structure!(GetSemaphoreWin32HandleKHRParams, GET_SEMAPHORE_WIN32_HANDLE_KHR_PARAMS_LAYOUT);
@@ -197,5 +197,5 @@ pub static GET_SEMAPHORE_WIN32_HANDLE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_external_semaphore_win32",
+    provider: "VK_KHR_external_semaphore_win32",
 };

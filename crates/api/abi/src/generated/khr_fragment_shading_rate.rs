@@ -210,7 +210,7 @@ pub static GET_PHYSICAL_DEVICE_FRAGMENT_SHADING_RATES_KHR_COMMAND: CommandDesc =
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_fragment_shading_rate",
+    provider: "VK_KHR_fragment_shading_rate",
 };
 
 structure!(CmdSetFragmentShadingRateKHRParams, CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT);
@@ -240,5 +240,5 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_KHR_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_SET_FRAGMENT_SHADING_RATE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_fragment_shading_rate",
+    provider: "VK_KHR_fragment_shading_rate",
 };

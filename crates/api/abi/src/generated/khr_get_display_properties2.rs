@@ -159,7 +159,7 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PROPERTIES2_KHR_COMMAND: CommandDesc = Co
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_display_properties2",
+    provider: "VK_KHR_get_display_properties2",
 };
 
 structure!(GetPhysicalDeviceDisplayPlaneProperties2KHRParams, GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_PARAMS_LAYOUT);
@@ -214,7 +214,7 @@ pub static GET_PHYSICAL_DEVICE_DISPLAY_PLANE_PROPERTIES2_KHR_COMMAND: CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_display_properties2",
+    provider: "VK_KHR_get_display_properties2",
 };
 
 structure!(GetDisplayModeProperties2KHRParams, GET_DISPLAY_MODE_PROPERTIES2_KHR_PARAMS_LAYOUT);
@@ -271,7 +271,7 @@ pub static GET_DISPLAY_MODE_PROPERTIES2_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_display_properties2",
+    provider: "VK_KHR_get_display_properties2",
 };
 
 structure!(GetDisplayPlaneCapabilities2KHRParams, GET_DISPLAY_PLANE_CAPABILITIES2_KHR_PARAMS_LAYOUT);
@@ -324,5 +324,5 @@ pub static GET_DISPLAY_PLANE_CAPABILITIES2_KHR_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_display_properties2",
+    provider: "VK_KHR_get_display_properties2",
 };

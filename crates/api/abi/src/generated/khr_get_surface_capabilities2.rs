@@ -112,7 +112,7 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES2_KHR_COMMAND: CommandDesc = 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_surface_capabilities2",
+    provider: "VK_KHR_get_surface_capabilities2",
 };
 
 structure!(GetPhysicalDeviceSurfaceFormats2KHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_PARAMS_LAYOUT);
@@ -169,5 +169,5 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS2_KHR_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_get_surface_capabilities2",
+    provider: "VK_KHR_get_surface_capabilities2",
 };

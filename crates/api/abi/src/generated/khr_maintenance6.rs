@@ -77,7 +77,7 @@ pub static CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_COMMAND: CommandDesc = Command
     parameters: &CMD_SET_DESCRIPTOR_BUFFER_OFFSETS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_maintenance6",
+    provider: "VK_KHR_maintenance6",
 };
 
 structure!(CmdBindDescriptorBufferEmbeddedSamplers2EXTParams, CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT);
@@ -105,5 +105,5 @@ pub static CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_COMMAND: CommandDes
     parameters: &CMD_BIND_DESCRIPTOR_BUFFER_EMBEDDED_SAMPLERS2_EXT_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_maintenance6",
+    provider: "VK_KHR_maintenance6",
 };

@@ -290,7 +290,7 @@ pub static ENUMERATE_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_COUNTERS_KHR
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_performance_query",
+    provider: "VK_KHR_performance_query",
 };
 
 structure!(GetPhysicalDeviceQueueFamilyPerformanceQueryPassesKHRParams, GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_PARAMS_LAYOUT);
@@ -342,7 +342,7 @@ pub static GET_PHYSICAL_DEVICE_QUEUE_FAMILY_PERFORMANCE_QUERY_PASSES_KHR_COMMAND
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_KHR_performance_query",
+    provider: "VK_KHR_performance_query",
 };
 
 structure!(AcquireProfilingLockKHRParams, ACQUIRE_PROFILING_LOCK_KHR_PARAMS_LAYOUT);
@@ -390,7 +390,7 @@ pub static ACQUIRE_PROFILING_LOCK_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_performance_query",
+    provider: "VK_KHR_performance_query",
 };
 
 structure!(ReleaseProfilingLockKHRParams, RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT);
@@ -416,5 +416,5 @@ pub static RELEASE_PROFILING_LOCK_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &RELEASE_PROFILING_LOCK_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_performance_query",
+    provider: "VK_KHR_performance_query",
 };

@@ -311,7 +311,7 @@ pub static CREATE_PIPELINE_BINARIES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_binary",
+    provider: "VK_KHR_pipeline_binary",
 };
 
 structure!(DestroyPipelineBinaryKHRParams, DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT);
@@ -341,7 +341,7 @@ pub static DESTROY_PIPELINE_BINARY_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_PIPELINE_BINARY_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_pipeline_binary",
+    provider: "VK_KHR_pipeline_binary",
 };
 
 structure!(GetPipelineKeyKHRParams, GET_PIPELINE_KEY_KHR_PARAMS_LAYOUT);
@@ -396,7 +396,7 @@ pub static GET_PIPELINE_KEY_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_binary",
+    provider: "VK_KHR_pipeline_binary",
 };
 
 structure!(GetPipelineBinaryDataKHRParams, GET_PIPELINE_BINARY_DATA_KHR_PARAMS_LAYOUT);
@@ -457,7 +457,7 @@ pub static GET_PIPELINE_BINARY_DATA_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_binary",
+    provider: "VK_KHR_pipeline_binary",
 };
 
 structure!(ReleaseCapturedPipelineDataKHRParams, RELEASE_CAPTURED_PIPELINE_DATA_KHR_PARAMS_LAYOUT);
@@ -507,5 +507,5 @@ pub static RELEASE_CAPTURED_PIPELINE_DATA_KHR_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_binary",
+    provider: "VK_KHR_pipeline_binary",
 };

@@ -210,7 +210,7 @@ pub static GET_PIPELINE_EXECUTABLE_PROPERTIES_KHR_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_executable_properties",
+    provider: "VK_KHR_pipeline_executable_properties",
 };
 
 structure!(GetPipelineExecutableStatisticsKHRParams, GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_PARAMS_LAYOUT);
@@ -267,7 +267,7 @@ pub static GET_PIPELINE_EXECUTABLE_STATISTICS_KHR_COMMAND: CommandDesc = Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_executable_properties",
+    provider: "VK_KHR_pipeline_executable_properties",
 };
 
 structure!(GetPipelineExecutableInternalRepresentationsKHRParams, GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_PARAMS_LAYOUT);
@@ -324,5 +324,5 @@ pub static GET_PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATIONS_KHR_COMMAND: Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_pipeline_executable_properties",
+    provider: "VK_KHR_pipeline_executable_properties",
 };

@@ -68,5 +68,5 @@ pub static WAIT_FOR_PRESENT_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_present_wait",
+    provider: "VK_KHR_present_wait",
 };

@@ -109,5 +109,5 @@ pub static WAIT_FOR_PRESENT2_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_present_wait2",
+    provider: "VK_KHR_present_wait2",
 };

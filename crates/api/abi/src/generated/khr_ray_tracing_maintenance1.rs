@@ -75,5 +75,5 @@ pub static CMD_TRACE_RAYS_INDIRECT2_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_TRACE_RAYS_INDIRECT2_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_ray_tracing_maintenance1",
+    provider: "VK_KHR_ray_tracing_maintenance1",
 };

@@ -228,7 +228,7 @@ pub static CMD_TRACE_RAYS_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_TRACE_RAYS_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(CreateRayTracingPipelinesKHRParams, CREATE_RAY_TRACING_PIPELINES_KHR_PARAMS_LAYOUT);
@@ -291,7 +291,7 @@ pub static CREATE_RAY_TRACING_PIPELINES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[1000268002], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(GetRayTracingShaderGroupHandlesKHRParams, GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT);
@@ -348,7 +348,7 @@ pub static GET_RAY_TRACING_SHADER_GROUP_HANDLES_KHR_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &["vkGetRayTracingShaderGroupHandlesNV"],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(GetRayTracingCaptureReplayShaderGroupHandlesKHRParams, GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_PARAMS_LAYOUT);
@@ -405,7 +405,7 @@ pub static GET_RAY_TRACING_CAPTURE_REPLAY_SHADER_GROUP_HANDLES_KHR_COMMAND: Comm
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(CmdTraceRaysIndirectKHRParams, CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT);
@@ -440,7 +440,7 @@ pub static CMD_TRACE_RAYS_INDIRECT_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_TRACE_RAYS_INDIRECT_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(GetRayTracingShaderGroupStackSizeKHRParams, GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_PARAMS_LAYOUT);
@@ -490,7 +490,7 @@ pub static GET_RAY_TRACING_SHADER_GROUP_STACK_SIZE_KHR_COMMAND: CommandDesc = Co
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };
 
 structure!(CmdSetRayTracingPipelineStackSizeKHRParams, CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT);
@@ -517,5 +517,5 @@ pub static CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_COMMAND: CommandDesc = Co
     parameters: &CMD_SET_RAY_TRACING_PIPELINE_STACK_SIZE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_ray_tracing_pipeline",
+    provider: "VK_KHR_ray_tracing_pipeline",
 };

@@ -66,5 +66,5 @@ pub static GET_SWAPCHAIN_STATUS_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_shared_presentable_image",
+    provider: "VK_KHR_shared_presentable_image",
 };

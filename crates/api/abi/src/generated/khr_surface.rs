@@ -118,7 +118,7 @@ pub static DESTROY_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SURFACE_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_surface",
+    provider: "VK_KHR_surface",
 };
 
 structure!(GetPhysicalDeviceSurfaceSupportKHRParams, GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_PARAMS_LAYOUT);
@@ -172,7 +172,7 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_SUPPORT_KHR_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_surface",
+    provider: "VK_KHR_surface",
 };
 
 structure!(GetPhysicalDeviceSurfaceCapabilitiesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_PARAMS_LAYOUT);
@@ -225,7 +225,7 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_CAPABILITIES_KHR_COMMAND: CommandDesc = C
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_surface",
+    provider: "VK_KHR_surface",
 };
 
 structure!(GetPhysicalDeviceSurfaceFormatsKHRParams, GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_PARAMS_LAYOUT);
@@ -282,7 +282,7 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_FORMATS_KHR_COMMAND: CommandDesc = Comman
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_surface",
+    provider: "VK_KHR_surface",
 };
 
 structure!(GetPhysicalDeviceSurfacePresentModesKHRParams, GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_PARAMS_LAYOUT);
@@ -339,5 +339,5 @@ pub static GET_PHYSICAL_DEVICE_SURFACE_PRESENT_MODES_KHR_COMMAND: CommandDesc = 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_surface",
+    provider: "VK_KHR_surface",
 };

@@ -135,7 +135,7 @@ pub static CREATE_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_swapchain",
+    provider: "VK_KHR_swapchain",
 };
 
 structure!(DestroySwapchainKHRParams, DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT);
@@ -165,7 +165,7 @@ pub static DESTROY_SWAPCHAIN_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_SWAPCHAIN_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_swapchain",
+    provider: "VK_KHR_swapchain",
 };
 
 structure!(GetSwapchainImagesKHRParams, GET_SWAPCHAIN_IMAGES_KHR_PARAMS_LAYOUT);
@@ -222,7 +222,7 @@ pub static GET_SWAPCHAIN_IMAGES_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_swapchain",
+    provider: "VK_KHR_swapchain",
 };
 
 structure!(AcquireNextImageKHRParams, ACQUIRE_NEXT_IMAGE_KHR_PARAMS_LAYOUT);
@@ -280,7 +280,7 @@ pub static ACQUIRE_NEXT_IMAGE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[2, 1], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_swapchain",
+    provider: "VK_KHR_swapchain",
 };
 
 structure!(QueuePresentKHRParams, QUEUE_PRESENT_KHR_PARAMS_LAYOUT);
@@ -331,5 +331,5 @@ pub static QUEUE_PRESENT_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_KHR_swapchain",
+    provider: "VK_KHR_swapchain",
 };

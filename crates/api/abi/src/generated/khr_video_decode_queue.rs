@@ -118,5 +118,5 @@ pub static CMD_DECODE_VIDEO_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DECODE_VIDEO_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_decode_queue",
+    provider: "VK_KHR_video_decode_queue",
 };

@@ -389,7 +389,7 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_ENCODE_QUALITY_LEVEL_PROPERTIES_KHR_COMMAND
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_encode_queue",
+    provider: "VK_KHR_video_encode_queue",
 };
 
 structure!(GetEncodedVideoSessionParametersKHRParams, GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
@@ -450,7 +450,7 @@ pub static GET_ENCODED_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = Comma
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_encode_queue",
+    provider: "VK_KHR_video_encode_queue",
 };
 
 structure!(CmdEncodeVideoKHRParams, CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT);
@@ -478,5 +478,5 @@ pub static CMD_ENCODE_VIDEO_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_ENCODE_VIDEO_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_encode_queue",
+    provider: "VK_KHR_video_encode_queue",
 };

@@ -531,7 +531,7 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_CAPABILITIES_KHR_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(GetPhysicalDeviceVideoFormatPropertiesKHRParams, GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_PARAMS_LAYOUT);
@@ -588,7 +588,7 @@ pub static GET_PHYSICAL_DEVICE_VIDEO_FORMAT_PROPERTIES_KHR_COMMAND: CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(CreateVideoSessionKHRParams, CREATE_VIDEO_SESSION_KHR_PARAMS_LAYOUT);
@@ -643,7 +643,7 @@ pub static CREATE_VIDEO_SESSION_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(DestroyVideoSessionKHRParams, DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT);
@@ -673,7 +673,7 @@ pub static DESTROY_VIDEO_SESSION_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_VIDEO_SESSION_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(GetVideoSessionMemoryRequirementsKHRParams, GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_PARAMS_LAYOUT);
@@ -730,7 +730,7 @@ pub static GET_VIDEO_SESSION_MEMORY_REQUIREMENTS_KHR_COMMAND: CommandDesc = Comm
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(BindVideoSessionMemoryKHRParams, BIND_VIDEO_SESSION_MEMORY_KHR_PARAMS_LAYOUT);
@@ -781,7 +781,7 @@ pub static BIND_VIDEO_SESSION_MEMORY_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(CreateVideoSessionParametersKHRParams, CREATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
@@ -836,7 +836,7 @@ pub static CREATE_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(UpdateVideoSessionParametersKHRParams, UPDATE_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
@@ -886,7 +886,7 @@ pub static UPDATE_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(DestroyVideoSessionParametersKHRParams, DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT);
@@ -916,7 +916,7 @@ pub static DESTROY_VIDEO_SESSION_PARAMETERS_KHR_COMMAND: CommandDesc = CommandDe
     parameters: &DESTROY_VIDEO_SESSION_PARAMETERS_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(CmdBeginVideoCodingKHRParams, CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT);
@@ -944,7 +944,7 @@ pub static CMD_BEGIN_VIDEO_CODING_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BEGIN_VIDEO_CODING_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(CmdEndVideoCodingKHRParams, CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT);
@@ -972,7 +972,7 @@ pub static CMD_END_VIDEO_CODING_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_VIDEO_CODING_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };
 
 structure!(CmdControlVideoCodingKHRParams, CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT);
@@ -1000,5 +1000,5 @@ pub static CMD_CONTROL_VIDEO_CODING_KHR_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CONTROL_VIDEO_CODING_KHR_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_KHR_video_queue",
+    provider: "VK_KHR_video_queue",
 };

@@ -77,7 +77,7 @@ pub static CREATE_WAYLAND_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_wayland_surface",
+    provider: "VK_KHR_wayland_surface",
 };
 
 structure!(GetPhysicalDeviceWaylandPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_WAYLAND_PRESENTATION_SUPPORT_KHR_COMMAND: Command
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_wayland_surface",
+    provider: "VK_KHR_wayland_surface",
 };

@@ -77,7 +77,7 @@ pub static CREATE_WIN32_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_win32_surface",
+    provider: "VK_KHR_win32_surface",
 };
 
 structure!(GetPhysicalDeviceWin32PresentationSupportKHRParams, GET_PHYSICAL_DEVICE_WIN32_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
@@ -124,5 +124,5 @@ pub static GET_PHYSICAL_DEVICE_WIN32_PRESENTATION_SUPPORT_KHR_COMMAND: CommandDe
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_win32_surface",
+    provider: "VK_KHR_win32_surface",
 };

@@ -76,7 +76,7 @@ pub static CREATE_XCB_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_xcb_surface",
+    provider: "VK_KHR_xcb_surface",
 };
 
 structure!(GetPhysicalDeviceXcbPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_XCB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_XCB_PRESENTATION_SUPPORT_KHR_COMMAND: CommandDesc
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_xcb_surface",
+    provider: "VK_KHR_xcb_surface",
 };

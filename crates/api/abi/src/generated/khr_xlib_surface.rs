@@ -76,7 +76,7 @@ pub static CREATE_XLIB_SURFACE_KHR_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_KHR_xlib_surface",
+    provider: "VK_KHR_xlib_surface",
 };
 
 structure!(GetPhysicalDeviceXlibPresentationSupportKHRParams, GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_XLIB_PRESENTATION_SUPPORT_KHR_COMMAND: CommandDes
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_KHR_xlib_surface",
+    provider: "VK_KHR_xlib_surface",
 };

@@ -75,5 +75,5 @@ pub static CREATE_IOS_SURFACE_MVK_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_MVK_ios_surface",
+    provider: "VK_MVK_ios_surface",
 };

@@ -75,5 +75,5 @@ pub static CREATE_MAC_OS_SURFACE_MVK_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_MVK_macos_surface",
+    provider: "VK_MVK_macos_surface",
 };

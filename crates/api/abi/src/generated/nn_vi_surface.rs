@@ -75,5 +75,5 @@ pub static CREATE_VI_SURFACE_NN_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NN_vi_surface",
+    provider: "VK_NN_vi_surface",
 };

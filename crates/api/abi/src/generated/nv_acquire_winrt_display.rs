@@ -46,7 +46,7 @@ pub static ACQUIRE_WINRT_DISPLAY_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_acquire_winrt_display",
+    provider: "VK_NV_acquire_winrt_display",
 };
 
 structure!(GetWinrtDisplayNVParams, GET_WINRT_DISPLAY_NV_PARAMS_LAYOUT);
@@ -98,5 +98,5 @@ pub static GET_WINRT_DISPLAY_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_acquire_winrt_display",
+    provider: "VK_NV_acquire_winrt_display",
 };

@@ -68,5 +68,5 @@ pub static CMD_SET_VIEWPORT_W_SCALING_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_VIEWPORT_W_SCALING_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_clip_space_w_scaling",
+    provider: "VK_NV_clip_space_w_scaling",
 };

@@ -516,7 +516,7 @@ pub static GET_CLUSTER_ACCELERATION_STRUCTURE_BUILD_SIZES_NV_COMMAND: CommandDes
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_cluster_acceleration_structure",
+    provider: "VK_NV_cluster_acceleration_structure",
 };
 
 structure!(CmdBuildClusterAccelerationStructureIndirectNVParams, CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT);
@@ -544,5 +544,5 @@ pub static CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_COMMAND: Command
     parameters: &CMD_BUILD_CLUSTER_ACCELERATION_STRUCTURE_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_cluster_acceleration_structure",
+    provider: "VK_NV_cluster_acceleration_structure",
 };

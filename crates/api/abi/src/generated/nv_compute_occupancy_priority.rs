@@ -67,5 +67,5 @@ pub static CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_COMMAND: CommandDesc = CommandD
     parameters: &CMD_SET_COMPUTE_OCCUPANCY_PRIORITY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_compute_occupancy_priority",
+    provider: "VK_NV_compute_occupancy_priority",
 };

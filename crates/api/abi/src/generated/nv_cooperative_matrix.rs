@@ -121,5 +121,5 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_PROPERTIES_NV_COMMAND: Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cooperative_matrix",
+    provider: "VK_NV_cooperative_matrix",
 };

@@ -130,5 +130,5 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FLEXIBLE_DIMENSIONS_PROPERTIES
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cooperative_matrix2",
+    provider: "VK_NV_cooperative_matrix2",
 };

@@ -167,7 +167,7 @@ pub static GET_PHYSICAL_DEVICE_COOPERATIVE_VECTOR_PROPERTIES_NV_COMMAND: Command
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cooperative_vector",
+    provider: "VK_NV_cooperative_vector",
 };
 
 structure!(ConvertCooperativeVectorMatrixNVParams, CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT);
@@ -215,7 +215,7 @@ pub static CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cooperative_vector",
+    provider: "VK_NV_cooperative_vector",
 };
 
 structure!(CmdConvertCooperativeVectorMatrixNVParams, CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT);
@@ -244,5 +244,5 @@ pub static CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_COMMAND: CommandDesc = Comma
     parameters: &CMD_CONVERT_COOPERATIVE_VECTOR_MATRIX_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_cooperative_vector",
+    provider: "VK_NV_cooperative_vector",
 };

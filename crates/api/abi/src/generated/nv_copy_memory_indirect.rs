@@ -47,7 +47,7 @@ pub static CMD_COPY_MEMORY_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_COPY_MEMORY_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_copy_memory_indirect",
+    provider: "VK_NV_copy_memory_indirect",
 };
 
 structure!(CmdCopyMemoryToImageIndirectNVParams, CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT);
@@ -81,5 +81,5 @@ pub static CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_COPY_MEMORY_TO_IMAGE_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_copy_memory_indirect",
+    provider: "VK_NV_copy_memory_indirect",
 };

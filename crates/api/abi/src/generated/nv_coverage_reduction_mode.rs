@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_SUPPORTED_FRAMEBUFFER_MIXED_SAMPLES_COMBINATIONS_
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_coverage_reduction_mode",
+    provider: "VK_NV_coverage_reduction_mode",
 };

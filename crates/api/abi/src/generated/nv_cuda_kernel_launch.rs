@@ -173,7 +173,7 @@ pub static CREATE_CUDA_MODULE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };
 
 structure!(GetCudaModuleCacheNVParams, GET_CUDA_MODULE_CACHE_NV_PARAMS_LAYOUT);
@@ -230,7 +230,7 @@ pub static GET_CUDA_MODULE_CACHE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };
 
 structure!(CreateCudaFunctionNVParams, CREATE_CUDA_FUNCTION_NV_PARAMS_LAYOUT);
@@ -285,7 +285,7 @@ pub static CREATE_CUDA_FUNCTION_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };
 
 structure!(DestroyCudaModuleNVParams, DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT);
@@ -315,7 +315,7 @@ pub static DESTROY_CUDA_MODULE_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_CUDA_MODULE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };
 
 structure!(DestroyCudaFunctionNVParams, DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT);
@@ -345,7 +345,7 @@ pub static DESTROY_CUDA_FUNCTION_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_CUDA_FUNCTION_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };
 
 structure!(CmdCudaLaunchKernelNVParams, CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT);
@@ -373,5 +373,5 @@ pub static CMD_CUDA_LAUNCH_KERNEL_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CUDA_LAUNCH_KERNEL_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_cuda_kernel_launch",
+    provider: "VK_NV_cuda_kernel_launch",
 };

@@ -110,7 +110,7 @@ pub static CMD_SET_CHECKPOINT_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_CHECKPOINT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_diagnostic_checkpoints",
+    provider: "VK_NV_device_diagnostic_checkpoints",
 };
 
 structure!(GetQueueCheckpointDataNVParams, GET_QUEUE_CHECKPOINT_DATA_NV_PARAMS_LAYOUT);
@@ -164,7 +164,7 @@ pub static GET_QUEUE_CHECKPOINT_DATA_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_device_diagnostic_checkpoints",
+    provider: "VK_NV_device_diagnostic_checkpoints",
 };
 
 structure!(GetQueueCheckpointData2NVParams, GET_QUEUE_CHECKPOINT_DATA2_NV_PARAMS_LAYOUT);
@@ -218,5 +218,5 @@ pub static GET_QUEUE_CHECKPOINT_DATA2_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_device_diagnostic_checkpoints",
+    provider: "VK_NV_device_diagnostic_checkpoints",
 };

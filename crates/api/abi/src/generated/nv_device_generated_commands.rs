@@ -398,7 +398,7 @@ pub static GET_GENERATED_COMMANDS_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = 
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };
 
 structure!(CmdPreprocessGeneratedCommandsNVParams, CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT);
@@ -426,7 +426,7 @@ pub static CMD_PREPROCESS_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDe
     parameters: &CMD_PREPROCESS_GENERATED_COMMANDS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };
 
 structure!(CmdExecuteGeneratedCommandsNVParams, CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT);
@@ -455,7 +455,7 @@ pub static CMD_EXECUTE_GENERATED_COMMANDS_NV_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_EXECUTE_GENERATED_COMMANDS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };
 
 structure!(CmdBindPipelineShaderGroupNVParams, CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT);
@@ -485,7 +485,7 @@ pub static CMD_BIND_PIPELINE_SHADER_GROUP_NV_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_BIND_PIPELINE_SHADER_GROUP_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };
 
 structure!(CreateIndirectCommandsLayoutNVParams, CREATE_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT);
@@ -540,7 +540,7 @@ pub static CREATE_INDIRECT_COMMANDS_LAYOUT_NV_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };
 
 structure!(DestroyIndirectCommandsLayoutNVParams, DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT);
@@ -570,5 +570,5 @@ pub static DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_COMMAND: CommandDesc = CommandDes
     parameters: &DESTROY_INDIRECT_COMMANDS_LAYOUT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_generated_commands",
+    provider: "VK_NV_device_generated_commands",
 };

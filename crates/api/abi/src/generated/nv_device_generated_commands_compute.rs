@@ -134,7 +134,7 @@ pub static GET_PIPELINE_INDIRECT_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDesc = C
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_device_generated_commands_compute",
+    provider: "VK_NV_device_generated_commands_compute",
 };
 
 structure!(CmdUpdatePipelineIndirectBufferNVParams, CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT);
@@ -163,7 +163,7 @@ pub static CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_COMMAND: CommandDesc = Command
     parameters: &CMD_UPDATE_PIPELINE_INDIRECT_BUFFER_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_device_generated_commands_compute",
+    provider: "VK_NV_device_generated_commands_compute",
 };
 
 structure!(GetPipelineIndirectDeviceAddressNVParams, GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_PARAMS_LAYOUT);
@@ -211,5 +211,5 @@ pub static GET_PIPELINE_INDIRECT_DEVICE_ADDRESS_NV_COMMAND: CommandDesc = Comman
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_NV_device_generated_commands_compute",
+    provider: "VK_NV_device_generated_commands_compute",
 };

@@ -135,7 +135,7 @@ pub static CREATE_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_external_compute_queue",
+    provider: "VK_NV_external_compute_queue",
 };
 
 structure!(DestroyExternalComputeQueueNVParams, DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT);
@@ -165,7 +165,7 @@ pub static DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_COMMAND: CommandDesc = CommandDesc 
     parameters: &DESTROY_EXTERNAL_COMPUTE_QUEUE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_external_compute_queue",
+    provider: "VK_NV_external_compute_queue",
 };
 
 structure!(GetExternalComputeQueueDataNVParams, GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_PARAMS_LAYOUT);
@@ -219,5 +219,5 @@ pub static GET_EXTERNAL_COMPUTE_QUEUE_DATA_NV_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_external_compute_queue",
+    provider: "VK_NV_external_compute_queue",
 };

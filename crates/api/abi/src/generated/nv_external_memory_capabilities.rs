@@ -95,5 +95,5 @@ pub static GET_PHYSICAL_DEVICE_EXTERNAL_IMAGE_FORMAT_PROPERTIES_NV_COMMAND: Comm
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_external_memory_capabilities",
+    provider: "VK_NV_external_memory_capabilities",
 };

@@ -93,5 +93,5 @@ pub static GET_MEMORY_REMOTE_ADDRESS_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_external_memory_rdma",
+    provider: "VK_NV_external_memory_rdma",
 };

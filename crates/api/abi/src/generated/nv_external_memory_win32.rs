@@ -96,5 +96,5 @@ pub static GET_MEMORY_WIN32_HANDLE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_external_memory_win32",
+    provider: "VK_NV_external_memory_win32",
 };

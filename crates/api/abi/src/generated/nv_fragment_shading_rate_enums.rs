@@ -119,5 +119,5 @@ pub static CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_COMMAND: CommandDesc = CommandD
     parameters: &CMD_SET_FRAGMENT_SHADING_RATE_ENUM_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_fragment_shading_rate_enums",
+    provider: "VK_NV_fragment_shading_rate_enums",
 };

@@ -48,7 +48,7 @@ pub static SET_LATENCY_SLEEP_MODE_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_LATENCY_SLEEP_MODE_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(LatencySleepLegacyNVParams, LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT);
@@ -77,7 +77,7 @@ pub static LATENCY_SLEEP_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &LATENCY_SLEEP_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(SetLatencyMarkerLegacyNVParams, SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT);
@@ -105,7 +105,7 @@ pub static SET_LATENCY_MARKER_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_LATENCY_MARKER_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(GetLatencyTimingsLegacyNVParams, GET_LATENCY_TIMINGS_LEGACY_NV_PARAMS_LAYOUT);
@@ -155,7 +155,7 @@ pub static GET_LATENCY_TIMINGS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(QueueNotifyOutOfBandLegacyNVParams, QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT);
@@ -182,7 +182,7 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_COMMAND: CommandDesc = CommandDesc
     parameters: &QUEUE_NOTIFY_OUT_OF_BAND_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(GetSleepStatusLegacyNVParams, GET_SLEEP_STATUS_LEGACY_NV_PARAMS_LAYOUT);
@@ -232,7 +232,7 @@ pub static GET_SLEEP_STATUS_LEGACY_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };
 
 structure!(ShutdownLatencyDeviceLegacyNVParams, SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT);
@@ -258,5 +258,5 @@ pub static SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_COMMAND: CommandDesc = CommandDesc 
     parameters: &SHUTDOWN_LATENCY_DEVICE_LEGACY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency",
+    provider: "VK_NV_low_latency",
 };

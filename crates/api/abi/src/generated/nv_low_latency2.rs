@@ -278,7 +278,7 @@ pub static SET_LATENCY_SLEEP_MODE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_low_latency2",
+    provider: "VK_NV_low_latency2",
 };
 
 structure!(LatencySleepNVParams, LATENCY_SLEEP_NV_PARAMS_LAYOUT);
@@ -328,7 +328,7 @@ pub static LATENCY_SLEEP_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_low_latency2",
+    provider: "VK_NV_low_latency2",
 };
 
 structure!(SetLatencyMarkerNVParams, SET_LATENCY_MARKER_NV_PARAMS_LAYOUT);
@@ -358,7 +358,7 @@ pub static SET_LATENCY_MARKER_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &SET_LATENCY_MARKER_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency2",
+    provider: "VK_NV_low_latency2",
 };
 
 structure!(GetLatencyTimingsNVParams, GET_LATENCY_TIMINGS_NV_PARAMS_LAYOUT);
@@ -410,7 +410,7 @@ pub static GET_LATENCY_TIMINGS_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_low_latency2",
+    provider: "VK_NV_low_latency2",
 };
 
 structure!(QueueNotifyOutOfBandNVParams, QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT);
@@ -438,5 +438,5 @@ pub static QUEUE_NOTIFY_OUT_OF_BAND_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &QUEUE_NOTIFY_OUT_OF_BAND_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_low_latency2",
+    provider: "VK_NV_low_latency2",
 };

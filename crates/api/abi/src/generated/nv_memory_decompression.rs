@@ -47,7 +47,7 @@ pub static CMD_DECOMPRESS_MEMORY_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DECOMPRESS_MEMORY_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_memory_decompression",
+    provider: "VK_NV_memory_decompression",
 };
 
 structure!(CmdDecompressMemoryIndirectCountNVParams, CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT);
@@ -76,5 +76,5 @@ pub static CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_COMMAND: CommandDesc = Comman
     parameters: &CMD_DECOMPRESS_MEMORY_INDIRECT_COUNT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_memory_decompression",
+    provider: "VK_NV_memory_decompression",
 };

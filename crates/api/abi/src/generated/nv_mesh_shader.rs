@@ -96,7 +96,7 @@ pub static CMD_DRAW_MESH_TASKS_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MESH_TASKS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_mesh_shader",
+    provider: "VK_NV_mesh_shader",
 };
 
 structure!(CmdDrawMeshTasksIndirectNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT);
@@ -127,7 +127,7 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_mesh_shader",
+    provider: "VK_NV_mesh_shader",
 };
 
 structure!(CmdDrawMeshTasksIndirectCountNVParams, CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT);
@@ -161,5 +161,5 @@ pub static CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_COMMAND: CommandDesc = CommandD
     parameters: &CMD_DRAW_MESH_TASKS_INDIRECT_COUNT_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_mesh_shader",
+    provider: "VK_NV_mesh_shader",
 };

@@ -291,7 +291,7 @@ pub static GET_PHYSICAL_DEVICE_OPTICAL_FLOW_IMAGE_FORMATS_NV_COMMAND: CommandDes
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_optical_flow",
+    provider: "VK_NV_optical_flow",
 };
 
 structure!(CreateOpticalFlowSessionNVParams, CREATE_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT);
@@ -346,7 +346,7 @@ pub static CREATE_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_optical_flow",
+    provider: "VK_NV_optical_flow",
 };
 
 structure!(DestroyOpticalFlowSessionNVParams, DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT);
@@ -376,7 +376,7 @@ pub static DESTROY_OPTICAL_FLOW_SESSION_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_OPTICAL_FLOW_SESSION_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_optical_flow",
+    provider: "VK_NV_optical_flow",
 };
 
 structure!(BindOpticalFlowSessionImageNVParams, BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_PARAMS_LAYOUT);
@@ -428,7 +428,7 @@ pub static BIND_OPTICAL_FLOW_SESSION_IMAGE_NV_COMMAND: CommandDesc = CommandDesc
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_optical_flow",
+    provider: "VK_NV_optical_flow",
 };
 
 structure!(CmdOpticalFlowExecuteNVParams, CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT);
@@ -458,5 +458,5 @@ pub static CMD_OPTICAL_FLOW_EXECUTE_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_OPTICAL_FLOW_EXECUTE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_optical_flow",
+    provider: "VK_NV_optical_flow",
 };

@@ -281,7 +281,7 @@ pub static GET_PARTITIONED_ACCELERATION_STRUCTURES_BUILD_SIZES_NV_COMMAND: Comma
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_partitioned_acceleration_structure",
+    provider: "VK_NV_partitioned_acceleration_structure",
 };
 
 structure!(CmdBuildPartitionedAccelerationStructuresNVParams, CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT);
@@ -309,5 +309,5 @@ pub static CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_COMMAND: CommandDesc
     parameters: &CMD_BUILD_PARTITIONED_ACCELERATION_STRUCTURES_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_partitioned_acceleration_structure",
+    provider: "VK_NV_partitioned_acceleration_structure",
 };

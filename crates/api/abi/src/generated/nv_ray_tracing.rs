@@ -374,7 +374,7 @@ pub static CREATE_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(DestroyAccelerationStructureNVParams, DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
@@ -404,7 +404,7 @@ pub static DESTROY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc 
     parameters: &DESTROY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(GetAccelerationStructureMemoryRequirementsNVParams, GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_PARAMS_LAYOUT);
@@ -456,7 +456,7 @@ pub static GET_ACCELERATION_STRUCTURE_MEMORY_REQUIREMENTS_NV_COMMAND: CommandDes
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(BindAccelerationStructureMemoryNVParams, BIND_ACCELERATION_STRUCTURE_MEMORY_NV_PARAMS_LAYOUT);
@@ -505,7 +505,7 @@ pub static BIND_ACCELERATION_STRUCTURE_MEMORY_NV_COMMAND: CommandDesc = CommandD
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CmdBuildAccelerationStructureNVParams, CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
@@ -544,7 +544,7 @@ pub static CMD_BUILD_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_BUILD_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CmdCopyAccelerationStructureNVParams, CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT);
@@ -575,7 +575,7 @@ pub static CMD_COPY_ACCELERATION_STRUCTURE_NV_COMMAND: CommandDesc = CommandDesc
     parameters: &CMD_COPY_ACCELERATION_STRUCTURE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CmdTraceRaysNVParams, CMD_TRACE_RAYS_NV_PARAMS_LAYOUT);
@@ -619,7 +619,7 @@ pub static CMD_TRACE_RAYS_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_TRACE_RAYS_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CreateRayTracingPipelinesNVParams, CREATE_RAY_TRACING_PIPELINES_NV_PARAMS_LAYOUT);
@@ -680,7 +680,7 @@ pub static CREATE_RAY_TRACING_PIPELINES_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::Always },
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(GetAccelerationStructureHandleNVParams, GET_ACCELERATION_STRUCTURE_HANDLE_NV_PARAMS_LAYOUT);
@@ -735,7 +735,7 @@ pub static GET_ACCELERATION_STRUCTURE_HANDLE_NV_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CmdWriteAccelerationStructuresPropertiesNVParams, CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT);
@@ -768,7 +768,7 @@ pub static CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_COMMAND: CommandDesc 
     parameters: &CMD_WRITE_ACCELERATION_STRUCTURES_PROPERTIES_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };
 
 structure!(CompileDeferredNVParams, COMPILE_DEFERRED_NV_PARAMS_LAYOUT);
@@ -817,5 +817,5 @@ pub static COMPILE_DEFERRED_NV_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NV_ray_tracing",
+    provider: "VK_NV_ray_tracing",
 };

@@ -70,7 +70,7 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_COMMAND: CommandDesc = CommandDes
     parameters: &CMD_SET_EXCLUSIVE_SCISSOR_ENABLE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_scissor_exclusive",
+    provider: "VK_NV_scissor_exclusive",
 };
 
 structure!(CmdSetExclusiveScissorNVParams, CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT);
@@ -100,5 +100,5 @@ pub static CMD_SET_EXCLUSIVE_SCISSOR_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_EXCLUSIVE_SCISSOR_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_scissor_exclusive",
+    provider: "VK_NV_scissor_exclusive",
 };

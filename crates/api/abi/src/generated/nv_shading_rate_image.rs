@@ -204,7 +204,7 @@ pub static CMD_BIND_SHADING_RATE_IMAGE_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_SHADING_RATE_IMAGE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_shading_rate_image",
+    provider: "VK_NV_shading_rate_image",
 };
 
 structure!(CmdSetViewportShadingRatePaletteNVParams, CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT);
@@ -234,7 +234,7 @@ pub static CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_COMMAND: CommandDesc = Comma
     parameters: &CMD_SET_VIEWPORT_SHADING_RATE_PALETTE_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_shading_rate_image",
+    provider: "VK_NV_shading_rate_image",
 };
 
 structure!(CmdSetCoarseSampleOrderNVParams, CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT);
@@ -264,5 +264,5 @@ pub static CMD_SET_COARSE_SAMPLE_ORDER_NV_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_SET_COARSE_SAMPLE_ORDER_NV_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NV_shading_rate_image",
+    provider: "VK_NV_shading_rate_image",
 };

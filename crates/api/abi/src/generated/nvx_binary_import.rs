@@ -152,7 +152,7 @@ pub static CREATE_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NVX_binary_import",
+    provider: "VK_NVX_binary_import",
 };
 
 structure!(CreateCuFunctionNVXParams, CREATE_CU_FUNCTION_NVX_PARAMS_LAYOUT);
@@ -207,7 +207,7 @@ pub static CREATE_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NVX_binary_import",
+    provider: "VK_NVX_binary_import",
 };
 
 structure!(DestroyCuModuleNVXParams, DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT);
@@ -237,7 +237,7 @@ pub static DESTROY_CU_MODULE_NVX_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_CU_MODULE_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NVX_binary_import",
+    provider: "VK_NVX_binary_import",
 };
 
 structure!(DestroyCuFunctionNVXParams, DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT);
@@ -267,7 +267,7 @@ pub static DESTROY_CU_FUNCTION_NVX_COMMAND: CommandDesc = CommandDesc {
     parameters: &DESTROY_CU_FUNCTION_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NVX_binary_import",
+    provider: "VK_NVX_binary_import",
 };
 
 structure!(CmdCuLaunchKernelNVXParams, CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT);
@@ -295,5 +295,5 @@ pub static CMD_CU_LAUNCH_KERNEL_NVX_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_CU_LAUNCH_KERNEL_NVX_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_NVX_binary_import",
+    provider: "VK_NVX_binary_import",
 };

@@ -91,7 +91,7 @@ pub static GET_IMAGE_VIEW_HANDLE_NVX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_NVX_image_view_handle",
+    provider: "VK_NVX_image_view_handle",
 };
 
 structure!(GetImageViewHandle64NVXParams, GET_IMAGE_VIEW_HANDLE64_NVX_PARAMS_LAYOUT);
@@ -139,7 +139,7 @@ pub static GET_IMAGE_VIEW_HANDLE64_NVX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_NVX_image_view_handle",
+    provider: "VK_NVX_image_view_handle",
 };
 
 structure!(GetImageViewAddressNVXParams, GET_IMAGE_VIEW_ADDRESS_NVX_PARAMS_LAYOUT);
@@ -192,7 +192,7 @@ pub static GET_IMAGE_VIEW_ADDRESS_NVX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_NVX_image_view_handle",
+    provider: "VK_NVX_image_view_handle",
 };
 
 structure!(GetDeviceCombinedImageSamplerIndexNVXParams, GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_PARAMS_LAYOUT);
@@ -240,5 +240,5 @@ pub static GET_DEVICE_COMBINED_IMAGE_SAMPLER_INDEX_NVX_COMMAND: CommandDesc = Co
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_NVX_image_view_handle",
+    provider: "VK_NVX_image_view_handle",
 };

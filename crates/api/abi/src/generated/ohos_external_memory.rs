@@ -181,7 +181,7 @@ pub static GET_NATIVE_BUFFER_PROPERTIES_OHOS_COMMAND: CommandDesc = CommandDesc 
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_OHOS_external_memory",
+    provider: "VK_OHOS_external_memory",
 };
 
 structure!(GetMemoryNativeBufferOHOSParams, GET_MEMORY_NATIVE_BUFFER_OHOS_PARAMS_LAYOUT);
@@ -234,5 +234,5 @@ pub static GET_MEMORY_NATIVE_BUFFER_OHOS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_OHOS_external_memory",
+    provider: "VK_OHOS_external_memory",
 };

@@ -75,5 +75,5 @@ pub static CREATE_SURFACE_OHOS_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_OHOS_surface",
+    provider: "VK_OHOS_surface",
 };

@@ -118,5 +118,5 @@ pub static QUEUE_SET_PERF_HINT_QCOM_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_QCOM_queue_perf_hint",
+    provider: "VK_QCOM_queue_perf_hint",
 };

@@ -129,5 +129,5 @@ pub static CMD_BIND_TILE_MEMORY_QCOM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_BIND_TILE_MEMORY_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_QCOM_tile_memory_heap",
+    provider: "VK_QCOM_tile_memory_heap",
 };

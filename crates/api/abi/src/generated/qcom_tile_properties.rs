@@ -97,7 +97,7 @@ pub static GET_FRAMEBUFFER_TILE_PROPERTIES_QCOM_COMMAND: CommandDesc = CommandDe
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_QCOM_tile_properties",
+    provider: "VK_QCOM_tile_properties",
 };
 
 structure!(GetDynamicRenderingTilePropertiesQCOMParams, GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_PARAMS_LAYOUT);
@@ -150,5 +150,5 @@ pub static GET_DYNAMIC_RENDERING_TILE_PROPERTIES_QCOM_COMMAND: CommandDesc = Com
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_QCOM_tile_properties",
+    provider: "VK_QCOM_tile_properties",
 };

@@ -169,7 +169,7 @@ pub static CMD_DISPATCH_TILE_QCOM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_DISPATCH_TILE_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_QCOM_tile_shading",
+    provider: "VK_QCOM_tile_shading",
 };
 
 structure!(CmdBeginPerTileExecutionQCOMParams, CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT);
@@ -197,7 +197,7 @@ pub static CMD_BEGIN_PER_TILE_EXECUTION_QCOM_COMMAND: CommandDesc = CommandDesc 
     parameters: &CMD_BEGIN_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_QCOM_tile_shading",
+    provider: "VK_QCOM_tile_shading",
 };
 
 structure!(CmdEndPerTileExecutionQCOMParams, CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT);
@@ -225,5 +225,5 @@ pub static CMD_END_PER_TILE_EXECUTION_QCOM_COMMAND: CommandDesc = CommandDesc {
     parameters: &CMD_END_PER_TILE_EXECUTION_QCOM_PARAMS_LAYOUT,
     outputs: None,
     aliases: &[],
-    block: "VK_QCOM_tile_shading",
+    provider: "VK_QCOM_tile_shading",
 };

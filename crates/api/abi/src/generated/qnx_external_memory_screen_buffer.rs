@@ -161,5 +161,5 @@ pub static GET_SCREEN_BUFFER_PROPERTIES_QNX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_QNX_external_memory_screen_buffer",
+    provider: "VK_QNX_external_memory_screen_buffer",
 };

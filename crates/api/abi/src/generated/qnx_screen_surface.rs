@@ -77,7 +77,7 @@ pub static CREATE_SCREEN_SURFACE_QNX_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_QNX_screen_surface",
+    provider: "VK_QNX_screen_surface",
 };
 
 structure!(GetPhysicalDeviceScreenPresentationSupportQNXParams, GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_SCREEN_PRESENTATION_SUPPORT_QNX_COMMAND: CommandD
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_QNX_screen_surface",
+    provider: "VK_QNX_screen_surface",
 };

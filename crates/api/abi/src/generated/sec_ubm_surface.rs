@@ -77,7 +77,7 @@ pub static CREATE_UBM_SURFACE_SEC_COMMAND: CommandDesc = CommandDesc {
         result: ResultKind::Codes { unwritten: &[], written: Written::OnSuccess },
     }),
     aliases: &[],
-    block: "VK_SEC_ubm_surface",
+    provider: "VK_SEC_ubm_surface",
 };
 
 structure!(GetPhysicalDeviceUbmPresentationSupportSECParams, GET_PHYSICAL_DEVICE_UBM_PRESENTATION_SUPPORT_SEC_PARAMS_LAYOUT);
@@ -126,5 +126,5 @@ pub static GET_PHYSICAL_DEVICE_UBM_PRESENTATION_SUPPORT_SEC_COMMAND: CommandDesc
         result: ResultKind::Value,
     }),
     aliases: &[],
-    block: "VK_SEC_ubm_surface",
+    provider: "VK_SEC_ubm_surface",
 };

@@ -113,7 +113,7 @@ pub static GET_DESCRIPTOR_SET_LAYOUT_HOST_MAPPING_INFO_VALVE_COMMAND: CommandDes
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VALVE_descriptor_set_host_mapping",
+    provider: "VK_VALVE_descriptor_set_host_mapping",
 };
 
 structure!(GetDescriptorSetHostMappingVALVEParams, GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_PARAMS_LAYOUT);
@@ -165,5 +165,5 @@ pub static GET_DESCRIPTOR_SET_HOST_MAPPING_VALVE_COMMAND: CommandDesc = CommandD
         result: ResultKind::Void,
     }),
     aliases: &[],
-    block: "VK_VALVE_descriptor_set_host_mapping",
+    provider: "VK_VALVE_descriptor_set_host_mapping",
 };

@@ -247,7 +247,7 @@ fn command_desc(command: &CommandModel) -> String {
     };
     format!(
         "pub static {name}_COMMAND: CommandDesc = CommandDesc {{\n    name: \"{}\",\n    level: CommandLevel::{},\n    \
-         parameters: &{},\n    outputs: {outputs},\n    aliases: &{},\n    block: \"{}\",\n}};",
+         parameters: &{},\n    outputs: {outputs},\n    aliases: &{},\n    provider: \"{}\",\n}};",
         command.c_name,
         command.level,
         command.parameters.static_name(),

@@ -94,6 +94,7 @@ impl FunctionRewriter<'_, '_> {
         };
         site.element = Some(element);
         if let Some(max_end) = self.max_end(path, min_size).filter(|_| !self.cx.guards_by_branch()) {
+            // A requirement on what is bound, which the host checks at the draw: the shader needs no check.
             self.cx.require(path.set, path.binding, Some(element), max_end);
             site.index_unit = index_unit_of(path);
             self.cx.add_site(site);
@@ -143,6 +144,7 @@ impl FunctionRewriter<'_, '_> {
             }
         };
         if guard == AccessGuard::Select {
+            // The host checks at the draw that so much is bound; else it takes the variant with branches.
             self.cx.require(path.set, path.binding, Some(element), min_size);
         }
         self.guard(
@@ -284,7 +286,7 @@ impl FunctionRewriter<'_, '_> {
             });
         }
         let ty = self.cx.types.of_value(pointer)?;
-        Some(self.mark_chain(pointer, ty.0, &operands, is_uniform))
+        Some(self.decorated_chain(pointer, ty.0, &operands, is_uniform))
     }
 
     /// The pointer of a path into arrays of descriptors with known lengths: no index is behind the last element.
@@ -295,7 +297,7 @@ impl FunctionRewriter<'_, '_> {
             operands.push(if place < path.descriptor_depth { self.limited_index(path, place)? } else { index.0 });
         }
         let ty = self.cx.types.of_value(pointer)?;
-        Some(self.mark_chain(pointer, ty.0, &operands, is_uniform))
+        Some(self.decorated_chain(pointer, ty.0, &operands, is_uniform))
     }
 
     /// An index into an array of descriptors, or the last one if that is less.
@@ -318,11 +320,11 @@ impl FunctionRewriter<'_, '_> {
         Some(limited)
     }
 
-    /// Writes an access chain, and marks it as non-uniform like the one that it replaces.
-    fn mark_chain(&mut self, pointer: Id, ty: u32, operands: &[u32], is_uniform: bool) -> u32 {
+    /// Writes an access chain, and decorates it as non-uniform like the one that it replaces.
+    fn decorated_chain(&mut self, pointer: Id, ty: u32, operands: &[u32], is_uniform: bool) -> u32 {
         let id = self.chain(ty, operands);
-        let is_marked = id == pointer.0 && self.is_non_uniform(pointer);
-        if !is_uniform && !is_marked {
+        let has_decoration = id == pointer.0 && self.is_non_uniform(pointer);
+        if !is_uniform && !has_decoration {
             self.cx.editor.decorate(Id(id), spirv::Decoration::NonUniform, &[]);
         }
         id

@@ -69,6 +69,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     fn check_numbered(&mut self, site: CheckSite, ok: u32, details: Details, is_hoisted: bool) {
+        // The next number, in the order of checks: the host finds the site by it, and shaders its cell.
         let number = self.cx.add_numbered_site(site, is_hoisted);
         if self.cx.options.immediate.contains(&number) && self.can_split {
             self.report(number, ok, details);
@@ -277,12 +278,12 @@ impl FunctionRewriter<'_, '_> {
 impl Context<'_> {
     /// The private variables of the first fault.
     pub(crate) fn fault_variables(&mut self) -> FaultVariables {
-        if let Some(state) = self.fault_variables {
-            return state;
+        if let Some(variables) = self.fault_variables {
+            return variables;
         }
-        let state = FaultVariables { first: self.private_word(), details: [0; 3].map(|_| self.private_word()) };
-        self.fault_variables = Some(state);
-        state
+        let variables = FaultVariables { first: self.private_word(), details: [0; 3].map(|_| self.private_word()) };
+        self.fault_variables = Some(variables);
+        variables
     }
 
     /// The private variable for a word of bits.

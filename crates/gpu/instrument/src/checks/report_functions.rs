@@ -147,9 +147,9 @@ fn report_function(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> 
     let number = cx.emit_result(code, Op::IAdd, uint, &[site, cx.ids.cell_before]);
     let cell = cx.cell(code, number);
     let old = count(cx, code, cell, index);
-    let marked = mark_draw(cx, code, number);
+    let old_bit = set_site_bit(cx, code, number);
     let zero = cx.uint_constant(0);
-    let [is_first, is_new] = [old, marked].map(|it| cx.emit_result(code, Op::IEqual, boolean, &[it, zero]));
+    let [is_first, is_new] = [old, old_bit].map(|it| cx.emit_result(code, Op::IEqual, boolean, &[it, zero]));
     let is_first = cx.emit_result(code, Op::LogicalOr, boolean, &[is_first, is_new]);
     emit_if(cx, code, is_first, |cx, code| {
         let cell = cx.cell_half(code, cell);
@@ -164,7 +164,7 @@ fn report_function(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> 
 
 /// Sets the bit of a site in the last word of the draw's records, and gives that bit as it was. Sites whose numbers
 /// differ by 32 share a bit.
-fn mark_draw(cx: &mut Context<'_>, code: &mut Vec<u32>, number: u32) -> u32 {
+fn set_site_bit(cx: &mut Context<'_>, code: &mut Vec<u32>, number: u32) -> u32 {
     let (uint, scope) = (cx.ids.uint, cx.ids.scope);
     let [zero, one, last_bit] = [0, 1, 31].map(|it| cx.uint_constant(it));
     let shift = cx.emit_result(code, Op::BitwiseAnd, uint, &[number, last_bit]);

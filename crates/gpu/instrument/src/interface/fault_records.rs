@@ -1,8 +1,8 @@
 //! The records that instrumented shaders write when checks fail, and how they are read.
 //!
 //! Word 0 of the output table counts the words that shaders wanted to write. Records follow, one behind the other. A
-//! record that did not fit was not written at all. The last word has a bit for each site with a record, by the number
-//! of its cell modulo 32; [`decode`] does not get this word. The table is zero at the beginning.
+//! record that did not fit was not written at all. The last word of the table has a bit for each site with a record, by
+//! the number of its cell modulo 32; [`decode`] does not get this word. The table is zero at the beginning.
 //!
 //! | word of a record | |
 //! | --- | --- |
@@ -24,7 +24,8 @@
 //! | 4, texel out of bounds | texel, number of texels |
 //! | 5, printed | the id of the format, then the arguments: vectors by component, 64-bit numbers as two words |
 //!
-//! Our shaders write one record for each site and draw, and count the rest in the cell of the site, so they never write the last word.
+//! Our shaders write one record for each site and draw, and count the rest in the cell of the site, so our records have
+//! no count.
 //! [`decode`] reads errors 0 to 4, [`decode_prints`] reads error 5.
 
 use spirv::ExecutionModel;

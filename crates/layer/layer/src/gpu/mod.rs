@@ -118,7 +118,7 @@ pub(crate) struct DeviceChecks {
     current_address_table: AtomicU64,
     /// Counts changes of everything that choices for draws depend on; see `draw::choice_cache`. Release in
     /// `invalidate_choices`; pairs with Acquire in `choose_variant`.
-    sets_version: AtomicU64,
+    choice_version: AtomicU64,
     /// Whether each draw makes a new choice.
     is_choice_cache_disabled: bool,
     /// The cells of all pipeline libraries. Libraries that are linked need theirs in one place. Created when needed.
@@ -187,7 +187,7 @@ pub(crate) struct ChecksState {
     /// Their instance buffers that can be bound as storage buffers.
     bindable: HashSet<u64>,
     /// Shader modules whose create info requests checks.
-    marked_modules: HashSet<u64>,
+    requested_modules: HashSet<u64>,
     /// Whether a warning about lost prints was reported.
     has_lost_prints: bool,
     /// Modules whose formats of prints were checked, by the hash of their words.
@@ -260,7 +260,7 @@ impl DeviceChecks {
             scratch: ArenaRegion::default(),
             permissive_addresses: ArenaRegion::default(),
             current_address_table: AtomicU64::new(0),
-            sets_version: AtomicU64::new(0),
+            choice_version: AtomicU64::new(0),
             is_choice_cache_disabled: PROCESS_STATE.is_cache_disabled(),
             shared_cells: OnceLock::new(),
             resource_pool: Arc::default(),
@@ -373,7 +373,7 @@ impl DeviceChecks {
 
     /// Invalidates all choices for draws.
     fn invalidate_choices(&self) {
-        self.sets_version.fetch_add(1, Ordering::Release);
+        self.choice_version.fetch_add(1, Ordering::Release);
     }
 
     fn next_shader(&self) -> u32 {

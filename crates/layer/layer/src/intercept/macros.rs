@@ -122,7 +122,7 @@ macro_rules! enter_call {
             $order,
             $params,
             |stream, resolver, call, params| $fast_pack(stream, resolver, call, params).map(<[u64]>::len),
-            |buffer, resolver, call, params| $fast_pack(buffer, resolver, call, params).map(<[u64]>::len),
+            |record_buffer, resolver, call, params| $fast_pack(record_buffer, resolver, call, params).map(<[u64]>::len),
         )
     };
 }

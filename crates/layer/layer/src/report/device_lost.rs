@@ -17,7 +17,7 @@ const FAULTS_MAX: u32 = 16;
 
 /// Tells it on the thread that found out.
 pub(crate) fn report_device_lost(device: &DeviceData, inbox: &Inbox, command: Command) {
-    let mut lines = inbox.progress();
+    let mut lines = inbox.queue_progress();
     lines.extend(fault_lines(device));
     // What was found until then comes first: it may be the reason.
     inbox.deliver(device.handles());

@@ -188,8 +188,8 @@ impl Inbox {
     }
 
     /// The progress of the device as far as the host knows it, after all records were processed.
-    pub(crate) fn progress(&self) -> Vec<String> {
-        self.with_validation(|it| it.validator.progress(self.device)).unwrap_or_default()
+    pub(crate) fn queue_progress(&self) -> Vec<String> {
+        self.with_validation(|it| it.validator.queue_progress(self.device)).unwrap_or_default()
     }
 
     /// Passes a message to the messengers.

@@ -60,8 +60,9 @@ pub(crate) struct ColumnEncoder {
     edges: Vec<u64>,
     /// Records whose call number is not the expected one.
     unexpected_calls: Vec<(u32, u64)>,
-    /// Number and time of the record before the first one, and of the last one.
-    first: (u64, u64),
+    /// Number and time of the record before the first one.
+    before_first: (u64, u64),
+    /// Number and time of the last record.
     last: (u64, u64),
     /// Upper bound of the words of the block so far.
     words_max: usize,
@@ -70,7 +71,7 @@ pub(crate) struct ColumnEncoder {
 impl ColumnEncoder {
     /// Begins a block after a record with this number and time.
     pub(crate) fn after(last: (u64, u64)) -> ColumnEncoder {
-        ColumnEncoder { first: last, last, ..ColumnEncoder::default() }
+        ColumnEncoder { before_first: last, last, ..ColumnEncoder::default() }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -129,8 +130,8 @@ impl ColumnEncoder {
         let mut to = Vec::with_capacity(self.words_max * 2 + 64);
         put_varint(&mut to, self.order.len() as u64);
         put_varint(&mut to, self.tables.len() as u64);
-        put_varint(&mut to, self.first.0);
-        put_varint(&mut to, self.first.1);
+        put_varint(&mut to, self.before_first.0);
+        put_varint(&mut to, self.before_first.1);
         for table in &self.tables {
             table.shape.encode(&mut to);
         }

@@ -3,7 +3,10 @@
 //! The fast path is `check_and_add`. It only finds out whether there is a conflict. If there is one, `check_and_add_each`
 //! checks all accesses again, and reports the hazards.
 //!
-//! Some accesses need no check, or need not be added, because other commands of the command buffer cover them (`marks`).
+//! The accesses of a command have their ranges of memory since it was recorded (`prepared_commands`). Some need no check,
+//! or need not be added, because other commands of the command buffer cover them: bits say which (`marks`). A word is up
+//! to 64 accesses; a group is the accesses to one written range. What is known where a command is executed (its queue,
+//! tag and clock) stands in an `AccessContext`.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -63,7 +66,7 @@ impl CommandExecutor<'_> {
             PreparedKind::UnknownAddresses | PreparedKind::NotAction => false,
         };
         if !is_done {
-            self.progress.is_clean = false;
+            self.progress.has_no_conflict = false;
             let applies_marks = self.progress.marking == MarkMode::Apply;
             let after_write: Vec<&AddressedAccess> =
                 if applies_marks { commands.list.accesses_after_write(index).collect() } else { Vec::new() };

@@ -12,7 +12,7 @@
 //! 3. **A read that repeats an earlier read conflicts only if the earlier one does.** Clocks only gain knowledge, so
 //!    what was visible to the first read is visible to the second ([`AccessMarks::read_before`],
 //!    [`AccessMarks::repeats_previous`]). Two limits follow. The earlier access must be free of conflicts
-//!    ([`ExecutionProgress::is_clean`], [`ExecutionProgress::was_clean_action`]). And no subpass may end between the
+//!    ([`ExecutionProgress::has_no_conflict`], [`ExecutionProgress::was_clean_action`]). And no subpass may end between the
 //!    two, because the queue drops what the clock of a subpass knows ([`ExecutionProgress::visible_since`]). A write
 //!    can repeat only the write of the previous draw, and only in rasterization order
 //!    ([`AccessMarks::raster_ordered`]).
@@ -101,7 +101,7 @@ pub(crate) struct ExecutionProgress {
     /// The previous command was an action without a conflict.
     pub(crate) was_clean_action: bool,
     /// No command so far had a conflict.
-    pub(crate) is_clean: bool,
+    pub(crate) has_no_conflict: bool,
     pub(crate) marking: MarkMode,
     /// The end of the last subpass. What was visible to an access made after this tag is still visible to a later
     /// access of the same kind.
@@ -158,7 +158,7 @@ impl ExecutionProgress {
         ExecutionProgress {
             is_recording: false,
             was_clean_action: false,
-            is_clean: true,
+            has_no_conflict: true,
             marking: MarkMode::Off,
             visible_since: 0,
             command_run: CommandRun::default(),
@@ -167,7 +167,7 @@ impl ExecutionProgress {
     }
 
     pub(crate) fn clear(&mut self) {
-        (self.was_clean_action, self.is_clean, self.visible_since) = (false, true, 0);
+        (self.was_clean_action, self.has_no_conflict, self.visible_since) = (false, true, 0);
         self.mark_updates.clear();
     }
 
@@ -182,7 +182,7 @@ impl ExecutionProgress {
         match self.marking {
             MarkMode::Off | MarkMode::Set => SkippedAccesses { checks: repeated, additions: not_added },
             MarkMode::Apply => {
-                let read_before = if self.is_clean { marks.read_before } else { 0 };
+                let read_before = if self.has_no_conflict { marks.read_before } else { 0 };
                 SkippedAccesses {
                     checks: repeated | marks.written_before | read_before,
                     additions: not_added | marks.superseded,

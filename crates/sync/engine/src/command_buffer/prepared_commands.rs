@@ -227,12 +227,12 @@ impl PreparedCommands {
     }
 
     #[inline]
-    pub(crate) fn marks_at(&self, number: u32) -> &AccessMarks {
-        &self.marks[number as usize]
+    pub(crate) fn marks_at(&self, marks_index: u32) -> &AccessMarks {
+        &self.marks[marks_index as usize]
     }
 
-    pub(crate) fn apply_mark(&mut self, word: u32, change: MarkChange) {
-        let marks = &mut self.marks[word as usize];
+    pub(crate) fn apply_mark(&mut self, marks_index: u32, change: MarkChange) {
+        let marks = &mut self.marks[marks_index as usize];
         match change {
             MarkChange::Before { written, read } => (marks.written_before, marks.read_before) = (written, read),
             MarkChange::Superseded(bits) => marks.superseded |= bits,
@@ -245,10 +245,10 @@ impl PreparedCommands {
         let entry = self.entries[command];
         let addressed = &self.addressed[entry.first as usize..entry.end as usize];
         (0..addressed.len().div_ceil(MARKS_PER_WORD)).map(move |word| {
-            let (number, addressed) = (entry.marks + word as u32, &addressed[word * MARKS_PER_WORD..]);
+            let (marks_index, addressed) = (entry.marks + word as u32, &addressed[word * MARKS_PER_WORD..]);
             MarkedAccesses {
-                number,
-                marks: &self.marks[number as usize],
+                marks_index,
+                marks: &self.marks[marks_index as usize],
                 addressed,
                 valid_bits: low_bits(addressed.len()),
             }
@@ -261,10 +261,10 @@ impl PreparedCommands {
         let entry = &self.entries[command];
         let first = entry.first as usize + word * MARKS_PER_WORD;
         let addressed = self.addressed.get(first..entry.end as usize).filter(|it| !it.is_empty())?;
-        let number = entry.marks + word as u32;
+        let marks_index = entry.marks + word as u32;
         Some(MarkedAccesses {
-            number,
-            marks: &self.marks[number as usize],
+            marks_index,
+            marks: &self.marks[marks_index as usize],
             addressed,
             valid_bits: low_bits(addressed.len()),
         })
@@ -616,7 +616,8 @@ impl PreparedCommand {
 /// Up to 64 accesses of a command, with their marks.
 #[derive(Clone, Copy)]
 pub(crate) struct MarkedAccesses<'a> {
-    pub(crate) number: u32,
+    /// The index of the [`AccessMarks`] in the list of commands.
+    pub(crate) marks_index: u32,
     pub(crate) marks: &'a AccessMarks,
     /// These accesses, followed by the remaining ones of the command.
     pub(crate) addressed: &'a [AddressedAccess],

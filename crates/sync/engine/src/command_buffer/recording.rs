@@ -431,7 +431,7 @@ mod tests {
         commands.into_iter().for_each(|it| drop(engine.check_command(id, it)));
         let isolated = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
         let progress = &isolated.cursor.progress;
-        (progress.is_clean, progress.was_clean_action, isolated.device.states.len())
+        (progress.has_no_conflict, progress.was_clean_action, isolated.device.states.len())
     }
 
     /// Only ranges with a conflict are checked a second time, one by one.

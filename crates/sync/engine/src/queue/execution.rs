@@ -159,7 +159,7 @@ impl<'a> CommandExecutor<'a> {
         let mut next = range.start;
         while next < range.end {
             let index = next;
-            let is_skipping = self.progress.marking == MarkMode::Apply && self.progress.is_clean;
+            let is_skipping = self.progress.marking == MarkMode::Apply && self.progress.has_no_conflict;
             if is_skipping && !self.is_tracking_contents() && !self.is_tracking_attachment_writes() {
                 next = commands.next_busy_command(index);
                 if next > index {

@@ -35,14 +35,14 @@ pub fn diagnose_hazards(program: &Program, found: &[Hazard], names: &dyn Program
         let severity = hazard_certainty(program, hazard).severity();
         let known = removed.get(&hazard_key(hazard)).filter(|it| diagnostics[**it].severity == severity);
         if let Some(known) = known {
-            let location = location(
+            let site = site_of(
                 &diagnostics[*known],
                 &describe_hazard(&explainer, hazard, found, names, HazardDetail::Accesses),
             );
             let own = &mut diagnostics[*known];
             own.count += count;
             own.sites += 1;
-            own.more_sites.extend(location.filter(|_| own.more_sites.len() < LISTED_SITES_MAX));
+            own.more_sites.extend(site.filter(|_| own.more_sites.len() < LISTED_SITES_MAX));
             continue;
         }
         let proposal = explainer.propose(hazard, found);
@@ -78,7 +78,7 @@ fn shares_fix(hazard: &Hazard, other: &Hazard, proposal: &Proposal) -> bool {
 }
 
 /// How a report lists a hazard after the first one of its cause.
-fn location(first: &Diagnostic, diagnostic: &Diagnostic) -> Option<DiagnosticSite> {
+fn site_of(first: &Diagnostic, diagnostic: &Diagnostic) -> Option<DiagnosticSite> {
     let cause = |it: &Diagnostic| it.locations.first().map(|it| it.cause.clone());
     let location = diagnostic.locations.get(usize::from(cause(first) == cause(diagnostic)))?;
     let action = &location.access.action;

@@ -53,7 +53,7 @@ pub struct ValidatorFinding {
     pub site_diagnostic: Option<usize>,
 }
 
-/// What findings of one site have in common: the code, the two recorded commands, and the resource.
+/// The key of a site, what its findings have in common: the code, the two recorded commands, and the resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SiteKey {
     pub(crate) kind: FindingKind,

@@ -1,5 +1,8 @@
 //! Finds the cause of each hazard. Only the first hazard of a cause gets a search for fixes, which takes most of the
 //! time.
+//!
+//! A site is what findings with the same two commands and resource share; its [`SiteKey`] finds it again. A cause is a
+//! group of sites that one fix removes, or that are one place of the program (`causes`).
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

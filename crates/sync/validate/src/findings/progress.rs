@@ -32,7 +32,7 @@ struct DeviceProgress<'a> {
 
 impl ValidatedDevice {
     /// For each queue the last batch that has completed and the first that has not, one line each.
-    pub(crate) fn progress(&self, object_names: &ObjectNames) -> Vec<String> {
+    pub(crate) fn queue_progress(&self, object_names: &ObjectNames) -> Vec<String> {
         let mut progress = DeviceProgress::default();
         progress.queues.resize_with(self.objects.queues.len(), Vec::new);
         self.history.all_steps().for_each(|it| progress.apply_step(it));

@@ -43,7 +43,7 @@ struct RemappedOperands {
 impl RemappedOperands {
     /// Whether they are the same on this device.
     #[inline]
-    fn are_unchanged(self, replay: &Replay) -> bool {
+    fn need_no_remap(self, replay: &Replay) -> bool {
         !(self.has_addresses && replay.addresses.needs_remap() || self.has_families && replay.families.needs_remap())
     }
 }
@@ -81,8 +81,8 @@ impl InPlaceCall {
 
     /// Whether its device addresses and queue families are the same on this device.
     #[inline]
-    pub(crate) fn is_unchanged(&self, replay: &Replay) -> bool {
-        self.operands.are_unchanged(replay)
+    pub(crate) fn needs_no_remap(&self, replay: &Replay) -> bool {
+        self.operands.need_no_remap(replay)
     }
 }
 
@@ -229,7 +229,7 @@ impl Performer<'_> {
         let Some(record) = words.get_mut(..body_words as usize).filter(|it| it.len() > FIRST) else {
             return CachedOutcome::NotCached;
         };
-        if !cached.operands.are_unchanged(self.replay) {
+        if !cached.operands.need_no_remap(self.replay) {
             return CachedOutcome::NotCached;
         }
         if self.in_place_handles.owner(record[FIRST]) != cached.owner

@@ -136,7 +136,7 @@ pub(crate) struct Performer<'a> {
     /// By command number; empty until a command is cached.
     pub(crate) cached_calls: Vec<Option<CachedCall>>,
     /// When the current call began and returned in the trace, in ticks.
-    recorded_span: (u64, u64),
+    recorded_times: (u64, u64),
 }
 
 /// A call laid out as C memory, which [`Performer::unpack`] makes.
@@ -160,14 +160,14 @@ impl<'a> Performer<'a> {
             functions: Vec::new(),
             in_place_handles: InPlaceHandles::new(replay),
             cached_calls: Vec::new(),
-            recorded_span: (0, 0),
+            recorded_times: (0, 0),
         }
     }
 
     /// Notes when a call began and returned in the trace.
     #[inline]
     pub(crate) fn note_times(&mut self, command: u16, began: u64, returned: u64) {
-        self.recorded_span = (began, returned);
+        self.recorded_times = (began, returned);
         let is_submission = matches!(
             Command::from_number(command),
             Some(Command::QueueSubmit | Command::QueueSubmit2 | Command::QueueBindSparse)
@@ -180,7 +180,7 @@ impl<'a> Performer<'a> {
     /// How long the current call waited in the trace. A program may wait by asking again and again, so the time counts
     /// from the last submission, if that was before the call.
     pub(crate) fn recorded_wait(&self) -> Duration {
-        let (began, returned) = self.recorded_span;
+        let (began, returned) = self.recorded_times;
         let ticks = returned.saturating_sub(began.min(self.replay.last_submission.load(Ordering::Relaxed)));
         let nanoseconds = u128::from(ticks) * 1_000_000_000 / u128::from(self.replay.ticks_per_second);
         Duration::from_nanos(u64::try_from(nanoseconds).unwrap_or(u64::MAX))
@@ -266,7 +266,7 @@ impl<'a> Performer<'a> {
         let command = recorded_call.command();
         let Some(function) = self.function(unpacked.owner, command) else {
             // Debug names and labels do not change the result.
-            if command.desc().block.contains("debug") {
+            if command.desc().provider.contains("debug") {
                 return Ok(0);
             }
             return Err(self.error(recorded_call, missing_command_text(command)));
@@ -390,7 +390,7 @@ impl<'a> Performer<'a> {
 
 /// Why a command cannot be called.
 pub(crate) fn missing_command_text(command: Command) -> String {
-    format!("this driver does not have it; it needs {}", command.desc().block)
+    format!("this driver does not have it; it needs {}", command.desc().provider)
 }
 
 /// The name of a result code.

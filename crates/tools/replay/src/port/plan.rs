@@ -231,7 +231,7 @@ fn pretend(performer: &mut Performer<'_>, recorded_call: &RecordedCall<'_>) -> R
     }
     let owner = performer.owner(recorded_call)?;
     let command = recorded_call.command();
-    if performer.function(owner, command).is_none() && !command.desc().block.contains("debug") {
+    if performer.function(owner, command).is_none() && !command.desc().provider.contains("debug") {
         performer.record_unsupported(recorded_call, missing_command_text(command));
     }
     if needs_host_data(command)

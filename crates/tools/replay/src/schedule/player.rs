@@ -140,6 +140,8 @@ impl<'a> StreamPlayer<'a> {
         Ok(true)
     }
 
+    /// Performs a record after the calls that it waits for; keeps it if its outputs come later.
+    ///
     /// Takes the slice and the time separately, so that both are passed in registers.
     #[inline(never)]
     fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
@@ -161,8 +163,8 @@ impl<'a> StreamPlayer<'a> {
             _ => false,
         };
         if is_complete {
-            if let Some(hold) = &self.throttle {
-                hold.report_end(call);
+            if let Some(throttle) = &self.throttle {
+                throttle.report_end(call);
             }
             self.counter.publish(call);
         }
@@ -200,7 +202,7 @@ impl<'a> StreamPlayer<'a> {
             if entry.has_leave {
                 return self.open_call(entry, words, time).map(|()| false);
             }
-            if let Some(in_place_call) = entry.in_place.as_ref().filter(|it| it.is_unchanged(replay)) {
+            if let Some(in_place_call) = entry.in_place.as_ref().filter(|it| it.needs_no_remap(replay)) {
                 // A recorded command is quick, but sleeping threads should not wait long for their wake-up.
                 if self.calls.is_multiple_of(FLUSH_INTERVAL) || !in_place_call.is_recorded {
                     replay.progress.flush_wakeups(self.index);
@@ -261,7 +263,7 @@ impl<'a> StreamPlayer<'a> {
     fn complete_call(&mut self, head: RecordHeader, enter: &mut [u64], leave: &[u64]) -> Result<(), ReplayError> {
         let in_place_call = self.performer.replay.handlers.get(head.command).and_then(|it| it.in_place.as_ref());
         if let Some((in_place_call, code)) =
-            in_place_call.zip(only_code(head, leave)).filter(|it| it.0.is_unchanged(self.performer.replay))
+            in_place_call.zip(only_code(head, leave)).filter(|it| it.0.needs_no_remap(self.performer.replay))
         {
             let begun = (enter[0], enter[1]);
             if code < 0 {

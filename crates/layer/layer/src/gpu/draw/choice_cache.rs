@@ -3,7 +3,7 @@
 //! - Result: the [`DrawChoice`] of a draw.
 //! - Key: the pipeline, and for each bind the pipeline layout, the number of the first set, the sets and the dynamic
 //!   offsets. All of it is compared; the hash only finds the slot.
-//! - Invalidation: an entry is invalid after `DeviceChecks::sets_version` has changed, which happens when a descriptor
+//! - Invalidation: an entry is invalid after `DeviceChecks::choice_version` has changed, which happens when a descriptor
 //!   set is written or freed, a pipeline or a layout is destroyed, or a variant is built. All entries are invalid when
 //!   the command buffer is reset, because the descriptor tables of the choices are freed then.
 
@@ -39,7 +39,7 @@ pub(crate) struct ChoiceCache {
 /// A choice and its key.
 pub(crate) struct ChoiceEntry {
     pub(crate) choice: DrawChoice,
-    sets_version: u64,
+    choice_version: u64,
     hash: u64,
     /// The range of the key in `ChoiceCache::keys`.
     key: Range<u32>,
@@ -55,26 +55,26 @@ const ENTRIES_MAX: usize = 4096;
 impl ChoiceCache {
     /// The index of the entry for what is bound.
     #[inline(always)]
-    pub(crate) fn find(&self, bound: &BindPointState, sets_version: u64) -> Option<u32> {
+    pub(crate) fn find(&self, bound: &BindPointState, choice_version: u64) -> Option<u32> {
         let index = *self.slots.get(self.slot_of(bound.hash()))?;
         let entry = self.entries.get(index as usize)?;
         let key = &self.keys[entry.key.start as usize..entry.key.end as usize];
-        (entry.sets_version == sets_version && bound.matches_key(key)).then_some(index)
+        (entry.choice_version == choice_version && bound.matches_key(key)).then_some(index)
     }
 
     /// Adds the choice for what is bound, and returns its index.
-    pub(crate) fn add(&mut self, bound: &BindPointState, sets_version: u64, choice: DrawChoice) -> u32 {
+    pub(crate) fn add(&mut self, bound: &BindPointState, choice_version: u64, choice: DrawChoice) -> u32 {
         if self.slots.is_empty() {
             self.resize_slots(SLOTS_MIN);
         }
         let hash = bound.hash();
-        while self.is_slot_in_use(self.slot_of(hash), sets_version) && self.slots.len() < SLOTS_MAX {
+        while self.is_slot_in_use(self.slot_of(hash), choice_version) && self.slots.len() < SLOTS_MAX {
             self.resize_slots(self.slots.len() * 2);
         }
         let (index, slot) = (self.entries.len() as u32, self.slot_of(hash));
         let start = self.keys.len() as u32;
         bound.append_key(&mut self.keys);
-        self.entries.push(ChoiceEntry { choice, sets_version, hash, key: start..self.keys.len() as u32 });
+        self.entries.push(ChoiceEntry { choice, choice_version, hash, key: start..self.keys.len() as u32 });
         self.slots[slot] = index;
         index
     }
@@ -96,9 +96,9 @@ impl ChoiceCache {
 
     /// Whether a slot refers to a valid entry. It may also refer to an entry of another slot that was added after a
     /// clear.
-    fn is_slot_in_use(&self, slot: usize, sets_version: u64) -> bool {
+    fn is_slot_in_use(&self, slot: usize, choice_version: u64) -> bool {
         let entry = self.entries.get(self.slots[slot] as usize);
-        entry.is_some_and(|it| it.sets_version == sets_version && self.slot_of(it.hash) == slot)
+        entry.is_some_and(|it| it.choice_version == choice_version && self.slot_of(it.hash) == slot)
     }
 
     fn resize_slots(&mut self, count: usize) {

@@ -110,7 +110,7 @@ impl DeviceChecks {
     /// Like `make_permissive`, for command buffers that were submitted before and may wait for the host.
     #[cold]
     pub(crate) fn make_submitted_permissive(&self) {
-        let commands: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
+        let commands: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.command_buffers.clone()).collect();
         self.make_permissive(&commands);
     }
 
@@ -130,6 +130,8 @@ impl DeviceChecks {
         if commands.bind_points[bind_point].pipeline.is_none() {
             return StateToRestore::default();
         }
+        // `CommandBufferState` is what the layer knows of a command buffer: what is bound, its draws, and their tables.
+        // `chosen` is the choice for all draws until something else is bound, by its index in `choices`.
         let known = commands.bind_points[bind_point].chosen;
         let Some(choice) = known.or_else(|| self.choose_variant(commands, bind_point)) else {
             return StateToRestore::default();
@@ -173,17 +175,17 @@ impl DeviceChecks {
     }
 
     /// Prepares commands that name pipelines by handle: they run the variant with the application's handle. If they are
-    /// preprocessed (`is_fixed`), they get no tables.
+    /// preprocessed, they get no tables.
     pub(crate) fn before_generated(
         &self,
         handle: CommandBuffer,
         bind_point: usize,
         command: Command,
-        is_fixed: bool,
+        is_preprocessed: bool,
     ) -> StateToRestore {
         let Some(slot) = self.slot(handle.0) else { return StateToRestore::default() };
         let Some(mut commands) = slot.hold() else { return StateToRestore::default() };
-        let after = self.record_generated(&mut commands, handle, bind_point, (command, is_fixed));
+        let after = self.record_generated(&mut commands, handle, bind_point, (command, is_preprocessed));
         // The next draw makes a new choice.
         commands.bind_points[bind_point].chosen = None;
         after
@@ -194,14 +196,14 @@ impl DeviceChecks {
         commands: &mut CommandBufferState,
         handle: CommandBuffer,
         bind_point: usize,
-        (command, is_fixed): (Command, bool),
+        (command, is_preprocessed): (Command, bool),
     ) -> StateToRestore {
         let number = commands.draw_count;
         commands.draw_count += 1;
         if commands.bind_points[bind_point].shader_objects.is_changed() {
             self.resolve_shader_objects(commands, handle, bind_point);
         }
-        let Some(mut chosen) = self.choose_application_variant(commands, bind_point, is_fixed) else {
+        let Some(mut chosen) = self.choose_application_variant(commands, bind_point, is_preprocessed) else {
             return StateToRestore::default();
         };
         let recorded = commands.recorded_variants[chosen.variant_index as usize].clone();

@@ -20,7 +20,7 @@ pub(crate) struct UpdateAfterBindTable {
     sets: Vec<Option<(u64, Vec<u32>)>>,
     table: ArenaRegion,
     words: Vec<u32>,
-    /// The value of `sets_version` at the last update.
+    /// The value of `choice_version` at the last update.
     version: u64,
 }
 
@@ -92,7 +92,7 @@ impl DeviceChecks {
             return;
         }
         let state = self.state();
-        let version = self.sets_version.load(Ordering::Acquire);
+        let version = self.choice_version.load(Ordering::Acquire);
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
             slot.with(|it| it.update_after_bind_tables.iter_mut().for_each(|it| it.refresh(&state, version)));
         }

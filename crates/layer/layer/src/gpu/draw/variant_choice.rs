@@ -4,7 +4,8 @@
 //! buffer. If the cache has no entry for the pipeline and the sets that are bound, it chooses in these steps, and adds an
 //! entry:
 //!
-//! 1. Take the best variant of the pipeline (`variants`).
+//! 1. Take the best variant of the pipeline (`variants`): one that records details before one that does not, and one
+//!    that selects descriptors (`Guard::Select`) before one that branches (`Guard::Branch`).
 //! 2. Write the descriptor table, from the descriptor sets that are bound.
 //! 3. If less is bound than the variant requires, take a variant without requirements.
 //! 4. Copy the table to memory that the shaders can read. If the shaders find it through a descriptor set of ours,
@@ -13,8 +14,8 @@
 //!
 //! Shaders in a protected command buffer may only write to protected memory (`memory-protected-access-rules`), so they
 //! cannot write fault records. They get permissive tables, and are not checked. A variant with fixed tables
-//! (`FixedTables`) shares these among all its draws. Permissive tables cannot replace them; a choice extends them to the
-//! sets that are bound now.
+//! (`FixedTables`) shares these among all its draws. Their address is compiled in, so permissive tables cannot replace
+//! them; a choice extends them to the sets that are bound now.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -33,8 +34,8 @@ use crate::gpu::resource::descriptor_sets;
 pub(crate) struct BestVariant {
     /// The address of the pipeline's state.
     pipeline: usize,
-    /// The value of `DeviceChecks::sets_version` at the choice. It changes when a variant is built, which may be better.
-    sets_version: u64,
+    /// The value of `DeviceChecks::choice_version` at the choice. It changes when a variant is built, which may be better.
+    choice_version: u64,
     variant_index: u32,
 }
 
@@ -42,32 +43,39 @@ impl DeviceChecks {
     /// Makes the choice for all draws until something else is bound. Returns the index of its entry in the cache.
     #[inline(always)]
     pub(crate) fn choose_variant(&self, commands: &mut CommandBufferState, bind_point: usize) -> Option<u32> {
-        let sets_version = self.sets_version.load(Ordering::Acquire);
-        let known = commands.choices.find(&commands.bind_points[bind_point], sets_version);
+        let choice_version = self.choice_version.load(Ordering::Acquire);
+        let known = commands.choices.find(&commands.bind_points[bind_point], choice_version);
         let known = known.filter(|_| !self.is_choice_cache_disabled);
-        let index = known.or_else(|| self.choose_uncached(commands, bind_point, sets_version));
+        let index = known.or_else(|| self.choose_uncached(commands, bind_point, choice_version));
         commands.bind_points[bind_point].chosen = index.filter(|_| !self.is_choice_cache_disabled);
         index
     }
 
     #[inline(never)]
-    fn choose_uncached(&self, commands: &mut CommandBufferState, bind_point: usize, sets_version: u64) -> Option<u32> {
-        let best = self.best_variant_index(commands, bind_point, sets_version)?;
+    fn choose_uncached(
+        &self,
+        commands: &mut CommandBufferState,
+        bind_point: usize,
+        choice_version: u64,
+    ) -> Option<u32> {
+        let best = self.best_variant_index(commands, bind_point, choice_version)?;
         let mut table = std::mem::take(&mut commands.scratch_words);
         let (bound, variant) = (&commands.bind_points[bind_point], &commands.recorded_variants[best as usize].variant);
         descriptor_sets::write_descriptor_table(&mut table, &variant.layout, &self.state().sets, |it| bound.set(it));
         let fitting = self.fitting_variant_index(commands, bind_point, best, &table);
+        // Without a fitting variant, the best one runs with permissive tables.
         let variant_index = fitting.unwrap_or(best);
         let variant = &commands.recorded_variants[variant_index as usize].variant;
         variant.fixed_tables.iter().for_each(|it| it.widen(&table));
-        let is_exempt = variant.stages.is_empty() || self.has_failed() || self.warn_if_protected(commands, variant);
+        self.warn_if_protected(commands, variant);
+        let is_unchecked = variant.stages.is_empty() || self.has_failed() || commands.is_protected;
         let is_disturbing = variant.root_binding == RootBinding::DescriptorSet
             && !variant.stages.is_empty()
             && commands.bind_points[bind_point].is_disturbed_by(&variant.layout);
-        let region = match fitting.is_some() && !is_exempt {
+        let region = match fitting.is_some() && !is_unchecked {
             true => {
-                let words = (&mut table, sets_version);
-                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, words))
+                let versioned_words = (&mut table, choice_version);
+                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, versioned_words))
             }
             false => None,
         };
@@ -77,7 +85,7 @@ impl DeviceChecks {
             commands.bind_points.iter_mut().for_each(|it| it.chosen = None);
         }
         let choice = DrawChoice { variant_index, is_disturbing, table: region };
-        Some(commands.choices.add(&commands.bind_points[bind_point], sets_version, choice))
+        Some(commands.choices.add(&commands.bind_points[bind_point], choice_version, choice))
     }
 
     /// The best variant of the bound pipeline, whatever else is bound.
@@ -85,22 +93,23 @@ impl DeviceChecks {
         &self,
         commands: &mut CommandBufferState,
         bind_point: usize,
-        sets_version: u64,
+        choice_version: u64,
     ) -> Option<u32> {
         let pipeline = commands.bind_points[bind_point].pipeline.as_ref()?;
         let address = Arc::as_ptr(pipeline).addr();
-        let is_known = |it: &BestVariant| it.pipeline == address && it.sets_version == sets_version;
+        let is_known = |it: &BestVariant| it.pipeline == address && it.choice_version == choice_version;
         if let Some(known) = commands.best_variant.filter(|it| is_known(it) && !self.is_choice_cache_disabled) {
             return Some(known.variant_index);
         }
         let variant = pipeline.best_variant()?;
         let variant_index = self.recorded_variant_index(commands, &variant);
-        commands.best_variant = Some(BestVariant { pipeline: address, sets_version, variant_index });
+        commands.best_variant = Some(BestVariant { pipeline: address, choice_version, variant_index });
         Some(variant_index)
     }
 
-    /// The best variant, or a variant without requirements if less is bound than the best one requires. None if that
-    /// cannot be built.
+    /// The best variant, or a variant without requirements if less is bound than the best one requires (`is_fit_for`:
+    /// the table has as much as each requirement says). `variant_for_table` creates that variant when it is first needed.
+    /// None if it cannot be built.
     fn fitting_variant_index(
         &self,
         commands: &mut CommandBufferState,
@@ -117,35 +126,37 @@ impl DeviceChecks {
         Some(self.recorded_variant_index(commands, &fitting))
     }
 
-    /// Returns whether the command buffer is protected, and warns that its shaders are not checked.
-    fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) -> bool {
+    /// Warns that the shaders of a protected command buffer are not checked.
+    fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) {
         if commands.is_protected && !variant.stages.is_empty() {
             self.warn_unchecked(
                 "shaders in protected command buffers are not checked: they may not write to the layer's unprotected memory",
             );
         }
-        commands.is_protected
     }
 
     /// Prepares commands that name pipelines by handle, such as `vkCmdExecuteGeneratedCommandsEXT`: they run the
-    /// variant with the application's handle. If they are preprocessed (`is_fixed`), they get no tables.
+    /// variant with the application's handle. If they are preprocessed, they get no tables.
     pub(crate) fn choose_application_variant(
         &self,
         commands: &mut CommandBufferState,
         bind_point: usize,
-        is_fixed: bool,
+        is_preprocessed: bool,
     ) -> Option<DrawChoice> {
         let first = commands.bind_points[bind_point].pipeline.as_ref().map(|it| Arc::clone(&it.first))?;
         let variant_index = self.recorded_variant_index(commands, &first);
         let (bound, variant) =
             (&commands.bind_points[bind_point], &commands.recorded_variants[variant_index as usize].variant);
-        let sets_version = self.sets_version.load(Ordering::Acquire);
+        let choice_version = self.choice_version.load(Ordering::Acquire);
         let mut table = descriptor_sets::descriptor_table(&variant.layout, &self.state().sets, |it| bound.set(it));
-        if is_fixed && !variant.stages.is_empty() {
+        if is_preprocessed && !variant.stages.is_empty() {
             self.warn_unchecked("preprocessed generated commands are not checked");
         }
-        let is_checked = !is_fixed
-            && !self.warn_if_protected(commands, variant)
+        if !is_preprocessed {
+            self.warn_if_protected(commands, variant);
+        }
+        let is_checked = !is_preprocessed
+            && !commands.is_protected
             && variant.is_fit_for(&table)
             && !variant.stages.is_empty()
             && !self.has_failed();
@@ -153,8 +164,8 @@ impl DeviceChecks {
             variant.root_binding == RootBinding::DescriptorSet && bound.is_disturbed_by(&variant.layout);
         let region = match is_checked {
             true => {
-                let words = (&mut table, sets_version);
-                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, words))
+                let versioned_words = (&mut table, choice_version);
+                self.or_stop_checking(self.place_descriptor_table(commands, bind_point, variant_index, versioned_words))
             }
             false => None,
         };
@@ -168,7 +179,7 @@ impl DeviceChecks {
         commands: &mut CommandBufferState,
         bind_point: usize,
         variant_index: u32,
-        (words, sets_version): (&mut Vec<u32>, u64),
+        (words, choice_version): (&mut Vec<u32>, u64),
     ) -> Option<ArenaRegion> {
         let (bound, variant) =
             (&commands.bind_points[bind_point], &commands.recorded_variants[variant_index as usize].variant);
@@ -181,7 +192,7 @@ impl DeviceChecks {
         if variant.layout.has_update_after_bind() {
             let sets = (0..set_count).map(|it| bound.set(it)).collect();
             let variant = Arc::clone(variant);
-            return self.update_after_bind_table(commands, &variant, sets, (words.clone(), sets_version));
+            return self.update_after_bind_table(commands, &variant, sets, (words.clone(), choice_version));
         }
         let fits = |it: &ArenaRegion| variant.root_binding != RootBinding::DescriptorSet || it.is_aligned();
         if let Some(same) = commands.last_table.1.filter(fits).filter(|_| commands.last_table.0 == *words) {

@@ -33,9 +33,9 @@ macro_rules! draws {
         #[cfg(test)]
         const ALL: &[Command] = &[$(Command::$command),*];
 
-        pub(crate) fn install(table: &mut DeviceTable) {
-            $(if table.$name.is_some() {
-                table.$name = Some($name);
+        pub(crate) fn install(device_table: &mut DeviceTable) {
+            $(if device_table.$name.is_some() {
+                device_table.$name = Some($name);
             })*
         }
     };

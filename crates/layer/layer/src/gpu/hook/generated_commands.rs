@@ -64,8 +64,8 @@ hooks! {
         // SAFETY: VUID-vkCmdExecuteGeneratedCommandsEXT-pGeneratedCommandsInfo-parameter: a valid structure until the
         // call returns.
         let points = bind_points_of_stages(unsafe { deref_param(p_info) }.shader_stages);
-        let is_fixed = is_preprocessed.is_true();
-        let after = gpu.before_generated_commands(commands, points, Command::CmdExecuteGeneratedCommandsEXT, is_fixed);
+        let command = Command::CmdExecuteGeneratedCommandsEXT;
+        let after = gpu.before_generated_commands(commands, points, command, is_preprocessed.is_true());
         forward();
         gpu.after_generated_commands(commands, &after);
     }
@@ -81,8 +81,8 @@ hooks! {
         // SAFETY: VUID-vkCmdExecuteGeneratedCommandsNV-pGeneratedCommandsInfo-parameter: a valid structure until the
         // call returns.
         let points = bind_point_index(unsafe { deref_param(p_info) }.pipeline_bind_point).into_iter();
-        let is_fixed = is_preprocessed.is_true();
-        let after = gpu.before_generated_commands(commands, points, Command::CmdExecuteGeneratedCommandsNV, is_fixed);
+        let command = Command::CmdExecuteGeneratedCommandsNV;
+        let after = gpu.before_generated_commands(commands, points, command, is_preprocessed.is_true());
         forward();
         gpu.after_generated_commands(commands, &after);
     }
@@ -103,7 +103,7 @@ impl DeviceChecks {
         handle: CommandBuffer,
         points: impl Iterator<Item = usize>,
         command: Command,
-        is_fixed: bool,
+        is_preprocessed: bool,
     ) -> Vec<(usize, StateToRestore)> {
         let before = |bind_point| {
             // A shader with our code must not run without tables.
@@ -111,7 +111,7 @@ impl DeviceChecks {
                 || catch_panic(command, || self.record_permissive_draw(handle, bind_point), StateToRestore::default);
             (
                 bind_point,
-                run_if_enabled(command, || self.before_generated(handle, bind_point, command, is_fixed), permit),
+                run_if_enabled(command, || self.before_generated(handle, bind_point, command, is_preprocessed), permit),
             )
         };
         points.map(before).collect()

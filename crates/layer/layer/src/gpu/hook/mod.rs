@@ -39,9 +39,9 @@ macro_rules! hooks {
             $body
         })*
 
-        pub(crate) fn install(table: &mut DeviceTable) {
-            $(if table.$name.is_some() {
-                table.$name = Some($name);
+        pub(crate) fn install(device_table: &mut DeviceTable) {
+            $(if device_table.$name.is_some() {
+                device_table.$name = Some($name);
             })*
         }
     };
@@ -50,11 +50,11 @@ macro_rules! hooks {
 pub(super) use hooks;
 
 /// Installs all hooks.
-pub(super) fn install(table: &mut DeviceTable) {
-    objects::install(table);
-    sets::install(table);
-    commands::install(table);
-    queues::install(table);
+pub(super) fn install(device_table: &mut DeviceTable) {
+    objects::install(device_table);
+    sets::install(device_table);
+    commands::install(device_table);
+    queues::install(device_table);
 }
 
 /// The value behind a pointer parameter of the application.

@@ -67,12 +67,12 @@ hooks! {
             let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
             let keep = || {
                 // SAFETY: VUID-vkCreateShaderModule-pCreateInfo-parameter: valid, with its code and its chain.
-                let (words, is_marked) = unsafe { (read_words(info), selection::requests_checks(info.p_next)) };
+                let (words, is_requested) = unsafe { (read_words(info), selection::requests_checks(info.p_next)) };
                 let mut state = gpu.state();
                 let name = state.names.share(ObjectType::SHADER_MODULE, made.0);
                 state.modules.insert(made.0, (words, name));
-                if is_marked {
-                    state.marked_modules.insert(made.0);
+                if is_requested {
+                    state.requested_modules.insert(made.0);
                 }
             };
             run_if_enabled("vkCreateShaderModule", keep, || ());
@@ -84,7 +84,7 @@ hooks! {
             let mut state = gpu.state();
             state.modules.remove(&shader_module.0);
             state.names.remove(ObjectType::SHADER_MODULE, shader_module.0);
-            state.marked_modules.remove(&shader_module.0);
+            state.requested_modules.remove(&shader_module.0);
         };
         catch_panic("vkDestroyShaderModule", forget, || ());
         forward();

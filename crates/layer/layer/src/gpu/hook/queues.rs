@@ -107,7 +107,7 @@ impl DeviceChecks {
 
     /// Work is about to be submitted. Once everything is off, its shaders get permissive tables, which accept every access.
     fn before_submit(&self, name: &str, (queue, signaled): (Queue, Fence), batch: impl Fn() -> CheckedSubmit) {
-        let permit = || catch_panic(name, || self.make_permissive(&batch().commands), || ());
+        let permit = || catch_panic(name, || self.make_permissive(&batch().command_buffers), || ());
         run_if_enabled(name, || self.record_submission(queue, signaled, batch()), permit);
     }
 

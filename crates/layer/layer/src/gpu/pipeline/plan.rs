@@ -158,12 +158,12 @@ impl DeviceChecks {
             return self.leave_unchecked(stages, why);
         }
         // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
-        let (part, libraries) = unsafe { linkage_of(flags, chain, more) };
+        let (linkage, libraries) = unsafe { linkage_of(flags, chain, more) };
         if self.has_failed() {
             coverage::count_unchecked_shaders(stages.len(), CHECKS_ENDED);
-            return self.plan_uninstrumented_part(part, layout, stages, libraries);
+            return self.plan_uninstrumented_part(linkage, layout, stages, libraries);
         }
-        if part == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
+        if linkage == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
             coverage::count_unchecked_shaders(stages.len(), NOT_IN_SAMPLE);
             return None;
         }
@@ -188,9 +188,9 @@ impl DeviceChecks {
         let Some(sources) = sources else {
             return self.leave_unchecked(stages, "the SPIR-V of a shader is unknown: its pipeline is not checked");
         };
-        if part != PipelineLinkage::Whole {
+        if linkage != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
-            return unsafe { self.plan_linked((part, library_count), &layout, sources, stages, &libraries) };
+            return unsafe { self.plan_linked((linkage, library_count), &layout, sources, stages, &libraries) };
         }
         // The contents of descriptor buffers are known only at submission, so nothing can be expected.
         let style = if layout.uses_descriptor_buffers() { &CheckStyle::BRANCHING } else { style };
@@ -223,7 +223,7 @@ impl DeviceChecks {
     /// plan.
     unsafe fn plan_linked(
         &self,
-        (part, library_count): (PipelineLinkage, usize),
+        (linkage, library_count): (PipelineLinkage, usize),
         layout: &Arc<PipelineLayoutState>,
         sources: Vec<ShaderSource>,
         stages: &[PipelineShaderStageCreateInfo],
@@ -235,7 +235,7 @@ impl DeviceChecks {
             return self.leave_unchecked(stages, why);
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);
-        plan.linkage = part;
+        plan.linkage = linkage;
         for (at, info) in stages.iter().enumerate() {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
             let planned = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) };
@@ -253,7 +253,7 @@ impl DeviceChecks {
     /// Checks are off, so no code is added. But a pipeline linked from libraries with our code needs permissive tables.
     fn plan_uninstrumented_part(
         &self,
-        part: PipelineLinkage,
+        linkage: PipelineLinkage,
         layout: PipelineLayout,
         stages: &[PipelineShaderStageCreateInfo],
         libraries: &[Pipeline],
@@ -265,7 +265,7 @@ impl DeviceChecks {
         let layout = Arc::clone(state.pipeline_layouts.get(&layout.0).unwrap_or(own));
         drop(state);
         let mut plan = PipelinePlan::new(&layout, Vec::new(), stages, &CheckStyle::BRANCHING);
-        (plan.linkage, plan.records_all_touches) = (part, false);
+        (plan.linkage, plan.records_all_touches) = (linkage, false);
         plan.add_libraries(&libraries);
         self.finish_part_plan(plan)
     }
@@ -527,12 +527,12 @@ unsafe fn linkage_of(
     let libraries = found.map_or(more, |it| unsafe { slice(it.p_libraries, it.library_count) });
     // SAFETY: the contract of this function: the chain of an info of a valid call.
     let flags = unsafe { all_flags(flags, chain) };
-    let part = match flags & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
+    let linkage = match flags & u64::from(PipelineCreateFlags::LIBRARY_KHR.0) != 0 {
         true => PipelineLinkage::Library,
         false if libraries.is_empty() => PipelineLinkage::Whole,
         false => PipelineLinkage::Linked,
     };
-    (part, libraries)
+    (linkage, libraries)
 }
 
 /// The words of a stage; none if they are not available.

@@ -63,10 +63,12 @@ impl ShaderSelection {
         mut source: ShaderSource,
     ) -> Option<ShaderSource> {
         if self.is_limited {
+            let is_known = state.requested_modules.contains(&info.module.0);
             // SAFETY: the contract of this function: the chain of a stage of a valid call.
-            let is_marked = state.marked_modules.contains(&info.module.0) || unsafe { requests_checks(info.p_next) };
+            let is_requested = is_known || unsafe { requests_checks(info.p_next) };
             // SAFETY: the contract of this function, which is that of `shader_names`.
-            source.is_selected = is_marked || self.selects_names(&unsafe { shader_names(state, info, &source.words) });
+            let names = || unsafe { shader_names(state, info, &source.words) };
+            source.is_selected = is_requested || self.selects_names(&names());
         }
         Some(source)
     }

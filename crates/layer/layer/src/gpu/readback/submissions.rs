@@ -30,7 +30,7 @@ pub(crate) struct Submission {
     fence: u64,
     /// Timeline semaphores, and the values that the submission signals.
     signals: Vec<(u64, u64)>,
-    pub(crate) commands: Vec<u64>,
+    pub(crate) command_buffers: Vec<u64>,
     /// The copy of the address table that it may read.
     pub(crate) address_copy: Option<usize>,
 }
@@ -47,7 +47,7 @@ struct Readback {
 /// The command buffers and semaphores of one submission call.
 #[derive(Default)]
 pub(crate) struct CheckedSubmit {
-    pub(crate) commands: Vec<u64>,
+    pub(crate) command_buffers: Vec<u64>,
     pub(crate) signals: Vec<(u64, u64)>,
 }
 
@@ -66,10 +66,10 @@ impl CheckedSubmit {
         let values = values
             .map_or(&[][..], |it| unsafe { slice(it.p_signal_semaphore_values, it.signal_semaphore_value_count) });
         // SAFETY: VUID-VkSubmitInfo-pCommandBuffers-parameter, by the contract of this function: as many as it says.
-        let commands = unsafe { slice(info.p_command_buffers, info.command_buffer_count) };
+        let command_buffers = unsafe { slice(info.p_command_buffers, info.command_buffer_count) };
         // SAFETY: VUID-VkSubmitInfo-pSignalSemaphores-parameter, by the contract of this function: as many as it says.
         let semaphores = unsafe { slice(info.p_signal_semaphores, info.signal_semaphore_count) };
-        self.commands.extend(commands.iter().map(|it| it.0));
+        self.command_buffers.extend(command_buffers.iter().map(|it| it.0));
         self.signals.extend(semaphores.iter().zip(values).map(|(it, value)| (it.0, *value)));
     }
 
@@ -79,11 +79,11 @@ impl CheckedSubmit {
     pub(crate) unsafe fn add2(&mut self, info: &SubmitInfo2) {
         // SAFETY: VUID-VkSubmitInfo2-pCommandBufferInfos-parameter, by the contract of this function: as many as it
         // says.
-        let commands = unsafe { slice(info.p_command_buffer_infos, info.command_buffer_info_count) };
+        let command_buffers = unsafe { slice(info.p_command_buffer_infos, info.command_buffer_info_count) };
         // SAFETY: VUID-VkSubmitInfo2-pSignalSemaphoreInfos-parameter, by the contract of this function: as many as it
         // says.
         let semaphores = unsafe { slice(info.p_signal_semaphore_infos, info.signal_semaphore_info_count) };
-        self.commands.extend(commands.iter().map(|it| it.command_buffer.0));
+        self.command_buffers.extend(command_buffers.iter().map(|it| it.command_buffer.0));
         self.signals.extend(semaphores.iter().map(|it| (it.semaphore.0, it.value)));
     }
 }
@@ -100,21 +100,21 @@ impl ChecksState {
             let is_before = queues.iter().any(|(queue, last)| *queue == submission.queue && at <= *last);
             at += 1;
             if is_before {
-                done.append(&mut submission.commands);
+                done.append(&mut submission.command_buffers);
             }
             !is_before
         });
         done.sort_unstable();
         done.dedup();
         // If a command buffer was submitted again, the device may write its records now.
-        done.retain(|it| !self.submissions.iter().any(|other| other.commands.contains(it)));
+        done.retain(|it| !self.submissions.iter().any(|other| other.command_buffers.contains(it)));
         done
     }
 
     /// The device does not use a command buffer any more.
     fn forget_command_buffer(&mut self, handle: u64) {
-        self.submissions.iter_mut().for_each(|it| it.commands.retain(|it| *it != handle));
-        let used = self.submissions.iter().position(|it| !it.commands.is_empty());
+        self.submissions.iter_mut().for_each(|it| it.command_buffers.retain(|it| *it != handle));
+        let used = self.submissions.iter().position(|it| !it.command_buffers.is_empty());
         self.submissions.drain(..used.unwrap_or(self.submissions.len()));
     }
 
@@ -125,9 +125,9 @@ impl ChecksState {
         let queue_labels = std::mem::take(&mut commands.queue_labels);
         let frames = std::mem::take(&mut commands.submitted_frames);
         let object = commands.object_id;
-        let place = ExecutedCommands { handle, number, object, queue_labels: &queue_labels, frames: &frames };
+        let executed = ExecutedCommands { handle, number, object, queue_labels: &queue_labels, frames: &frames };
         for drawn in &commands.draws {
-            found.extend(self.read_draw(commands, drawn, &place));
+            found.extend(self.read_draw(commands, drawn, &executed));
         }
         found.extend(commands.builds.iter().flat_map(|it| self.read_wrong_instances(it, (handle, number))));
         found
@@ -139,13 +139,13 @@ impl ChecksState {
         &mut self,
         commands: &CommandBufferState,
         drawn: &RecordedDraw,
-        place: &ExecutedCommands<'_>,
+        executed: &ExecutedCommands<'_>,
     ) -> Vec<CheckFinding> {
         let Some(words) = drawn.take_records() else { return Vec::new() };
         let draw = commands.describe_draw(drawn);
         let faults = decode(&words).unwrap_or_default();
-        let mut found = self.find_faults(&draw, place, &faults);
-        found.extend(self.read_prints(&draw, (place.handle, place.number), &words));
+        let mut found = self.find_faults(&draw, executed, &faults);
+        found.extend(self.read_prints(&draw, (executed.handle, executed.number), &words));
         found
     }
 
@@ -195,9 +195,9 @@ impl DeviceChecks {
 
     /// Records a submission before the driver gets it. It sees all addresses that exist now.
     pub(crate) fn record_submission(&self, queue: Queue, fence: Fence, batch: CheckedSubmit) {
-        let mut all = self.instrumented_command_buffers(&batch.commands);
+        let mut all = self.instrumented_command_buffers(&batch.command_buffers);
         let frame = self.state().fault_draws.presented;
-        let executed = self.count_executions(&batch.commands, frame);
+        let executed = self.count_executions(&batch.command_buffers, frame);
         if self.gives_feedback() {
             all = executed;
         }
@@ -217,7 +217,7 @@ impl DeviceChecks {
                 queue: queue.0,
                 fence: fence.0,
                 signals,
-                commands: all,
+                command_buffers: all,
                 address_copy: addresses,
             });
         }
@@ -252,7 +252,7 @@ impl DeviceChecks {
 
     /// The host is about to unblock waiting work, which sees the addresses that exist now.
     pub(crate) fn before_host_signal(&self) {
-        let mut waiting: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.commands.clone()).collect();
+        let mut waiting: Vec<u64> = self.state().submissions.iter().flat_map(|it| it.command_buffers.clone()).collect();
         waiting.sort_unstable();
         waiting.dedup();
         let addresses = self.update_address_tables(&waiting);
@@ -405,7 +405,7 @@ mod tests {
     use super::*;
 
     fn submission(queue: u64, fence: u64, signals: &[(u64, u64)], commands: &[u64]) -> Submission {
-        Submission { queue, fence, signals: signals.to_vec(), commands: commands.to_vec(), address_copy: None }
+        Submission { queue, fence, signals: signals.to_vec(), command_buffers: commands.to_vec(), address_copy: None }
     }
 
     #[test]

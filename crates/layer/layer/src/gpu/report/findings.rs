@@ -133,7 +133,7 @@ impl ChecksState {
     pub(crate) fn find_faults(
         &mut self,
         draw: &DrawDescription,
-        place: &ExecutedCommands<'_>,
+        executed: &ExecutedCommands<'_>,
         records: &[FaultRecord],
     ) -> Vec<CheckFinding> {
         let mut seen: Vec<FaultSite> = Vec::new();
@@ -143,11 +143,11 @@ impl ChecksState {
             let Some(site) = stage.instrumented.site_of(record) else { continue };
             let fault_site = FaultSite::of(&draw.variant, stage, site);
             if !seen.contains(&fault_site) {
-                self.fault_draws.add(fault_site, place.frames);
+                self.fault_draws.add(fault_site, executed.frames);
                 seen.push(fault_site);
             }
             if self.insert_fault(&draw.variant, fault_site) {
-                found.extend(self.describe_fault(draw, (stage, site), place, record));
+                found.extend(self.describe_fault(draw, (stage, site), executed, record));
             }
         }
         found

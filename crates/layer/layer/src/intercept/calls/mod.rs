@@ -4,13 +4,13 @@
 //!
 //! 1. [`enter_call`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
 //!    (`order_edges`); its parameters are packed; the record is ordered after calls of other threads, and
-//!    published. Findings are reported now, and a messenger callback may cancel the call.
+//!    published. Inline, findings are reported now, and a messenger callback may cancel the call.
 //! 2. The driver executes the call. The layer holds no lock meanwhile.
 //! 3. [`leave_call`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
 //!    completed. If the host learned how far the device is, a push barrier orders other threads after this call.
 //!
-//! A recorded command takes a shorter path: it is packed straight into the stream, and has no outputs
-//! ([`leave_without_outputs`]).
+//! If only the reader wants the record, a call with `fast_pack` code is packed straight into the stream. A recorded
+//! command has no outputs ([`leave_without_outputs`]).
 //!
 //! Frequent commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
 //! `pNext` chain. These calls, and calls of all other commands, are packed by the description of the command
@@ -150,7 +150,7 @@ impl PendingCall {
 }
 
 /// Enters a call of a command for which `fast_pack` has generated code. Both `pack` functions are that code: one packs
-/// into the stream, the other into a buffer. They return the number of words of the record, or none for unusual
+/// into the stream, the other into a record buffer. They return the number of words of the record, or none for unusual
 /// parameters.
 ///
 /// # Safety
@@ -164,7 +164,7 @@ pub(crate) unsafe fn enter_call<T: Structure>(
     order: CommandOrdering,
     params: &T,
     pack_in_stream: impl FnOnce(&mut StreamSpace<'_>, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
-    pack_in_buffer: impl FnOnce(&mut RecordBuffer, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
+    pack_in_record_buffer: impl FnOnce(&mut RecordBuffer, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
 ) -> PendingCall {
     let listeners = PROCESS_STATE.listeners(target.owner.listeners);
     if listeners.is_empty() {
@@ -188,8 +188,8 @@ pub(crate) unsafe fn enter_call<T: Structure>(
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
         // Inline validation or the printer wants the record, or it needs order edges.
-        // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
-        unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
+        // SAFETY: the contract of this function, which is that of `pack_in_record_buffer`.
+        unsafe { local.pack_in_record_buffer(target, listeners, (command, call), params, pack_in_record_buffer) };
         if listeners.has_any(Listeners::READER) {
             local.add_command_buffer_readers(target, order);
         }
@@ -229,6 +229,7 @@ pub(crate) unsafe fn enter_by_desc(
         }
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
+        // `deps` gets the objects that packing finds, and the calls that this one comes after.
         let resolver = ObjectIdResolver {
             handles,
             thread: local.thread.number(),
@@ -243,6 +244,7 @@ pub(crate) unsafe fn enter_by_desc(
     };
     let (entered, findings) = catch_panic(command, work, || (PendingCall::UNRECORDED, None));
     let entered = entered.report_before_driver(findings, handles);
+    // The calls that may destroy objects are among those with a local barrier.
     if order.has_local_barrier && !entered.thread_state.is_null() && !entered.is_skipped_by_callback() {
         // SAFETY: the contract of this function, which is that of `remove_destroyed_objects`.
         let remove = || unsafe { object_lifetimes::remove_destroyed_objects(handles, command, params) };
@@ -300,7 +302,8 @@ pub(crate) unsafe fn leave_call(
     }
 }
 
-/// Enter, driver and leave in one function, for the commands that are intercepted by hand.
+/// Enter, driver and leave in one function, for the commands that are intercepted by hand. If a messenger callback
+/// cancels the call, it is passed on all the same.
 ///
 /// # Safety
 ///
@@ -352,7 +355,7 @@ impl ThreadLocalState {
         self.mark_deps_used(call, command, order);
     }
 
-    /// Publishes the record in the buffer to the reader and the printer.
+    /// Publishes the record in the record buffer to the reader and the printer.
     #[inline(always)]
     fn publish_record(&mut self, listeners: Listeners) {
         let record = self.record.add_order_edges(self.thread.order_edges());
@@ -365,7 +368,7 @@ impl ThreadLocalState {
         self.thread.end_record();
     }
 
-    /// Validates the record in the buffer, if validation is inline. Returns the findings that must be reported.
+    /// Validates the record in the record buffer, if validation is inline. Returns the findings that must be reported.
     #[inline(always)]
     fn validate_inline(&mut self, listeners: Listeners) -> Option<Box<InlineFindings>> {
         if !listeners.has_any(Listeners::INLINE) {
@@ -454,7 +457,7 @@ impl ThreadLocalState {
     /// Packs a call into the stream of the thread itself, which saves a copy. Returns whether the record is published there.
     ///
     /// A record in the stream cannot get order edges any more. So a call that needs some, or that `pack` declines,
-    /// is not published, and must be packed again in the buffer.
+    /// is not published, and must be packed again in the record buffer.
     #[inline(always)]
     fn try_pack_in_stream<T>(
         &mut self,
@@ -483,14 +486,14 @@ impl ThreadLocalState {
         false
     }
 
-    /// Packs a call into the thread's buffer, by generated code or else by the description of the command.
+    /// Packs a call into the thread's record buffer, by generated code or else by the description of the command.
     ///
     /// # Safety
     ///
     /// `params` must be the parameters of a call of `command` that obey its VUIDs and that has not returned to the
     /// application.
     #[inline(always)]
-    unsafe fn pack_in_buffer<T>(
+    unsafe fn pack_in_record_buffer<T>(
         &mut self,
         target: &CallTarget<'_, DeviceData>,
         listeners: Listeners,

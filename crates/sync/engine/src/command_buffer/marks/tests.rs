@@ -214,7 +214,7 @@ fn what_is_spared() {
     assert_eq!(skipped(&progress, true), (0b101, 0b101));
     (progress.marking, progress.is_recording) = (MarkMode::Apply, false);
     assert_eq!(skipped(&progress, true), (0b1_1101, 0b10_0100));
-    (progress.is_clean, progress.was_clean_action) = (false, false);
+    (progress.has_no_conflict, progress.was_clean_action) = (false, false);
     assert_eq!(skipped(&progress, true), (0b1000, 0b10_0000));
     let own = AccessMarks { writes: 1, raster_ordered: 2, ..marks }.command_only();
     assert_eq!((own.writes, own.written_range, own.raster_ordered), (1, 0b11, 2));
@@ -228,7 +228,7 @@ fn what_is_spared() {
         superseded: 0b001,
         ..AccessMarks::default()
     };
-    (progress.is_clean, progress.was_clean_action) = (true, true);
+    (progress.has_no_conflict, progress.was_clean_action) = (true, true);
     let skipped_accesses = progress.skipped(&twice, true);
     assert_eq!((skipped_accesses.checks, skipped_accesses.additions), (0b111, 0b101));
     // Each mark alone, and all together.

@@ -327,7 +327,7 @@ fn groups_are_checked_together() {
     assert_eq!((group(2), group(4)), ((0b1_1100, 3), (1 << 4, 1)));
     let marked: Vec<MarkedAccesses<'_>> = list.marked_words(1).collect();
     let numbers: Vec<(u32, u64, usize)> =
-        marked.iter().map(|it| (it.number, it.valid_bits, it.addressed.len())).collect();
+        marked.iter().map(|it| (it.marks_index, it.valid_bits, it.addressed.len())).collect();
     assert_eq!(numbers, [(1, u64::MAX, 73), (2, 0x1ff, 9)]);
     assert_eq!((list.mark_position(1, 3), list.mark_position(1, 70)), ((1, 8), (2, 1 << 6)));
 }

@@ -174,7 +174,7 @@ fn command_info(desc: &'static CommandDesc) -> CommandInfo {
     CommandInfo {
         name: desc.name,
         level,
-        since: desc.block,
+        since: desc.provider,
         aliases: desc.aliases,
         parameters: parameters(desc),
         returns: returns(desc),

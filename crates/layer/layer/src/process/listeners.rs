@@ -23,8 +23,8 @@ impl Listeners {
     pub(crate) const PICTURES: Listeners = Listeners(32);
     /// Needs no records, but replaces functions of the driver to offer headless surfaces.
     pub(crate) const SURFACES: Listeners = Listeners(64);
-    /// `STACKS | PICTURES | SURFACES`: if the `READER`, and else only these, listen to a call, it is packed straight into
-    /// the stream (`enter_call`). Stacks are taken beside the record. `GPU` is not in the set: with checks of shaders,
+    /// `STACKS | PICTURES | SURFACES`: if the `READER`, and else only these, listen to a call, it is packed straight
+    /// into the stream (`enter_call`). Stacks are taken beside the record. `GPU` is not in the set: with checks of shaders,
     /// every call is packed in the record buffer.
     pub(crate) const WITHOUT_RECORDS: Listeners =
         Listeners(Listeners::STACKS.0 | Listeners::PICTURES.0 | Listeners::SURFACES.0);

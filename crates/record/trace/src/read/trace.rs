@@ -33,9 +33,9 @@ pub struct Trace<'a> {
     seek_points: Option<Vec<SeekPoint>>,
     damages: Vec<Damage>,
     renumbering: SchemaRenumbering,
-    contents: ContentReader,
+    content_reader: ContentReader,
     /// None if they are not needed.
-    results: Option<ContentReader>,
+    result_reader: Option<ContentReader>,
     /// Buffers for reading blocks: one for each block that is being read.
     scratches: Mutex<Vec<Scratch>>,
 }
@@ -83,8 +83,8 @@ impl<'a> Trace<'a> {
             seek_points: None,
             damages: Vec::new(),
             renumbering: SchemaRenumbering::default(),
-            contents: ContentReader::default(),
-            results: Some(ContentReader::default()),
+            content_reader: ContentReader::default(),
+            result_reader: Some(ContentReader::default()),
             scratches: Mutex::default(),
         }
     }
@@ -101,7 +101,8 @@ impl<'a> Trace<'a> {
             let own = self.entries.iter().filter(|it| it.kind == kind);
             ContentReader::new(own.map(|it| it.at).collect())
         };
-        (self.contents, self.results) = (reader_of(BlockKind::Contents), Some(reader_of(BlockKind::Results)));
+        (self.content_reader, self.result_reader) =
+            (reader_of(BlockKind::Contents), Some(reader_of(BlockKind::Results)));
         if let Some(block_entry) = self.entries.iter().find(|it| it.kind == BlockKind::Schema) {
             let (at, contents) = (block_entry.at, self.contents_of(block_entry.at)?);
             self.renumbering = Schema::decode(&contents, at)?.renumbering();
@@ -111,7 +112,7 @@ impl<'a> Trace<'a> {
 
     /// From now on, what the device wrote is not read: the records of it have no body.
     pub fn skip_results(&mut self) {
-        self.results = None;
+        self.result_reader = None;
     }
 
     pub fn header(&self) -> &TraceHeader {
@@ -258,11 +259,11 @@ impl<'a> Trace<'a> {
             record[HEAD_WORDS..].split_at(record.len() - HEAD_WORDS - head.order_edge_count as usize);
         words.clear();
         words.extend_from_slice(&record[..HEAD_WORDS]);
-        let contents = match HostWrite::has_device_write(head) {
-            true => self.results.as_ref(),
-            false => Some(&self.contents),
+        let bodies = match HostWrite::has_device_write(head) {
+            true => self.result_reader.as_ref(),
+            false => Some(&self.content_reader),
         };
-        let Some(contents) = contents else {
+        let Some(bodies) = bodies else {
             words[..HEAD_WORDS].copy_from_slice(&RecordHeader { body_words: HEAD_WORDS as u32, ..head }.to_words());
             words.extend(order_edges);
             return Ok(());
@@ -270,7 +271,7 @@ impl<'a> Trace<'a> {
         for pair in hashes.chunks_exact(2) {
             let hash = u128::from(pair[0]) | u128::from(pair[1]) << 64;
             let missing = TraceError::MissingContent { stream, call: head.call, hash };
-            let Some(piece) = contents.piece(self.file, hash)? else { return Err(missing) };
+            let Some(piece) = bodies.piece(self.file, hash)? else { return Err(missing) };
             if words.len() * 8 + piece.bytes().len() > BODY_ROOM + self.file.len() * 2 {
                 return Err(TraceError::Block { at: piece.at, what: "a record is larger than the file can hold" });
             }

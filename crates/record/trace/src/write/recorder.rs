@@ -54,9 +54,9 @@ pub struct StreamRecord<'a> {
 #[derive(Default)]
 pub struct TraceRecorder {
     streams: BTreeMap<u32, StreamEncoder>,
-    contents: ContentStore,
+    content_store: ContentStore,
     /// What the device wrote, apart: most readers do not need it.
-    results: ContentStore,
+    result_store: ContentStore,
     seek_points: Vec<SeekPoint>,
     /// The bits of times that are not stored.
     time_mask: u64,
@@ -101,8 +101,8 @@ impl TraceRecorder {
         let (RecordBody::Inline(row) | RecordBody::External(row)) = body;
         let own = self.streams.entry(stream).or_default();
         if !own.columns.has_room(HEAD_WORDS + row.len() + order_edges.len()) {
-            flush_contents(&mut self.results, BlockKind::Results, give);
-            flush_stream(stream, own, &mut self.contents, give);
+            flush_contents(&mut self.result_store, BlockKind::Results, give);
+            flush_stream(stream, own, &mut self.content_store, give);
         }
         if own.first.is_none() {
             (own.first, own.word_offset) = (Some((head.call, time)), span.start);
@@ -113,11 +113,11 @@ impl TraceRecorder {
 
     /// Passes all collected blocks to `give`.
     pub fn flush(&mut self, give: &mut impl FnMut(RawBlock)) {
-        flush_contents(&mut self.results, BlockKind::Results, give);
+        flush_contents(&mut self.result_store, BlockKind::Results, give);
         for (number, stream) in &mut self.streams {
-            flush_stream(*number, stream, &mut self.contents, give);
+            flush_stream(*number, stream, &mut self.content_store, give);
         }
-        flush_contents(&mut self.contents, BlockKind::Contents, give);
+        flush_contents(&mut self.content_store, BlockKind::Contents, give);
     }
 
     /// Number of words that were collected and not passed on yet.
@@ -139,8 +139,8 @@ impl TraceRecorder {
         give: &mut impl FnMut(RawBlock),
     ) -> Vec<u64> {
         let (store, kind) = match is_result {
-            true => (&mut self.results, BlockKind::Results),
-            false => (&mut self.contents, BlockKind::Contents),
+            true => (&mut self.result_store, BlockKind::Results),
+            false => (&mut self.content_store, BlockKind::Contents),
         };
         let mut hashes = Vec::new();
         let (first, rest) = body.split_at(header_words);
@@ -163,12 +163,12 @@ impl TraceRecorder {
     }
 }
 
-fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
+fn flush_stream(number: u32, stream: &mut StreamEncoder, store: &mut ContentStore, give: &mut impl FnMut(RawBlock)) {
     if stream.columns.is_empty() {
         return;
     }
     // The contents to which its records refer come first.
-    flush_contents(contents, BlockKind::Contents, give);
+    flush_contents(store, BlockKind::Contents, give);
     let next = ColumnEncoder::after(stream.columns.last());
     let full = std::mem::replace(&mut stream.columns, next);
     let (call, time) = stream.first.take().unwrap_or_default();
@@ -185,8 +185,8 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
     stream.words = 0;
 }
 
-fn flush_contents(contents: &mut ContentStore, kind: BlockKind, give: &mut impl FnMut(RawBlock)) {
-    if let Some((bytes, count)) = contents.take() {
+fn flush_contents(store: &mut ContentStore, kind: BlockKind, give: &mut impl FnMut(RawBlock)) {
+    if let Some((bytes, count)) = store.take() {
         give(RawBlock { count, ..RawBlock::new(kind, bytes) });
     }
 }

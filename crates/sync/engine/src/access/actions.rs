@@ -3,10 +3,10 @@
 //! The fast path is `check_and_add`. It only finds out whether there is a conflict. If there is one, `check_and_add_each`
 //! checks all accesses again, and reports the hazards.
 //!
-//! The accesses of a command have their ranges of memory since it was recorded (`prepared_commands`). Some need no check,
-//! or need not be added, because other commands of the command buffer cover them: bits say which (`marks`). A word is up
-//! to 64 accesses; a group is the accesses to one written range. What is known where a command is executed (its queue,
-//! tag and clock) stands in an `AccessContext`.
+//! Prepared commands hold the range of memory of each access since the command was recorded. Marks say, by bits, which
+//! accesses need no check, or need not be added, because other commands of the command buffer cover them. A word is up
+//! to 64 accesses; a group is the accesses to one written range. An `AccessContext` is what is known where a command is
+//! executed: its queue, tag and clock.
 
 use std::borrow::Cow;
 use std::ops::Range;

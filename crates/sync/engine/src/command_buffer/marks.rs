@@ -12,9 +12,9 @@
 //! 3. **A read that repeats an earlier read conflicts only if the earlier one does.** Clocks only gain knowledge, so
 //!    what was visible to the first read is visible to the second ([`AccessMarks::read_before`],
 //!    [`AccessMarks::repeats_previous`]). Two limits follow. The earlier access must be free of conflicts
-//!    ([`ExecutionProgress::has_no_conflict`], [`ExecutionProgress::was_clean_action`]). And no subpass may end between the
-//!    two, because the queue drops what the clock of a subpass knows ([`ExecutionProgress::visible_since`]). A write
-//!    can repeat only the write of the previous draw, and only in rasterization order
+//!    ([`ExecutionProgress::has_no_conflict`], [`ExecutionProgress::was_clean_action`]). And no subpass may end between
+//!    the two, because the queue drops what the clock of a subpass knows ([`ExecutionProgress::visible_since`]). A
+//!    write can repeat only the write of the previous draw, and only in rasterization order
 //!    ([`AccessMarks::raster_ordered`]).
 //! 4. **Later work can only conflict with the last accesses of a range**: the last write, and the last read of each
 //!    stage after it. Earlier accesses need not be added to the state ([`AccessMarks::superseded`],

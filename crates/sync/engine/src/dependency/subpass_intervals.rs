@@ -19,9 +19,9 @@
 //!    later dependency.
 //! 3. **No interval of a list covers another.** The covered one answers no query that the other does not answer.
 //! 4. **A clock drops an interval that its tables cover** (`QueueClock::forget_covered`), for the same reason.
-//! 5. **An interval without an access that some range remembers is dropped, and two intervals with equal scopes
-//!    and no such access between them are merged** ([`SubpassIntervals::retain_queried`]). Only those accesses are ever queried; accesses of
-//!    the future have tags after the end of every interval.
+//! 5. **An interval without an access that some range remembers is dropped, and two intervals with equal scopes and no
+//!    such access between them are merged** ([`SubpassIntervals::retain_queried`]). Only those accesses are ever queried;
+//!    accesses of the future have tags after the end of every interval.
 //!
 //! Rules 3 to 5 change no answer of a clock.
 
@@ -51,8 +51,8 @@ impl SubpassInterval {
         self.begin < tag && tag <= self.end && self.queue == queue
     }
 
-    /// The rows with which a table answers all that the interval answers: stages first, writes second. A row
-    /// has no beginning, so it covers at least the interval.
+    /// The rows with which a table answers all that the interval answers: stages first, writes second. A row has no
+    /// beginning, so it covers at least the interval.
     pub(crate) fn covering_rows(&self) -> (TagRow, TagRow) {
         let (mut stages, mut writes) = (TagRow::default(), TagRow::default());
         stages.raise(self.queue, self.src.0, self.end);

@@ -49,8 +49,8 @@ pub(crate) fn execute_batch(
             && recorded.is_up_to_date(commands);
         cursor.progress.marking = if has_marks { MarkMode::Apply } else { MarkMode::Off };
         CommandExecutor::new(device, recorded, queue, &mut cursor).execute_all(commands);
-        // With valid marks the whole recording was checked, so every hazard inside of it was reported then. Without them,
-        // hazards are compared with the reported ones.
+        // With valid marks the whole recording was checked, so every hazard inside of it was reported then. Without
+        // them, hazards are compared with the reported ones.
         let is_reported = |hazard: &Hazard| {
             if has_marks { is_same_execution(&hazard.at, &hazard.prior) } else { commands.reported.has_hazard(hazard) }
         };

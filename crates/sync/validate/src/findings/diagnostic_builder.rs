@@ -58,10 +58,10 @@ impl DiagnosticBuilder<'_> {
             if !seen.insert((undefined_contents.kind, places, undefined_contents.resource)) {
                 continue;
             }
-            let cause =
+            let key =
                 self.finding_site_key(FindingKind::Fault(undefined_contents.kind), places, undefined_contents.resource);
             let (origin, severity) = (self.origin(&undefined_contents.at), fault_severity(undefined_contents.kind));
-            causes.add(origin, cause, severity, || self.fault_diagnostic(undefined_contents, found, first));
+            causes.add(origin, key, severity, || self.fault_diagnostic(undefined_contents, found, first));
         }
     }
 

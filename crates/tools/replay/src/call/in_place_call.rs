@@ -274,7 +274,7 @@ impl Performer<'_> {
     #[cold]
     fn skip_missing_command(&self, head: (u64, u64), command: Command) -> Result<(), ReplayError> {
         // Debug names and labels do not change the result.
-        if command.desc().block.contains("debug") {
+        if command.desc().provider.contains("debug") {
             return Ok(());
         }
         Err(self.call_error(head, command, missing_command_text(command)))

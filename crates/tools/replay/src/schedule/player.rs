@@ -327,11 +327,11 @@ impl<'a> StreamPlayer<'a> {
                 is_settled = true;
                 teardown::wait_until_idle(self.performer.replay, memory.device());
             }
-            let results = match is_result {
+            let compared = match is_result {
                 true => memory.compare_written(offset, bytes),
                 false => memory.write(offset, bytes, about),
             };
-            self.write_comparison.add(results.map_err(|it| wrong(format!("{id}: {it}")))?);
+            self.write_comparison.add(compared.map_err(|it| wrong(format!("{id}: {it}")))?);
         }
         memory.flush();
         Ok(())

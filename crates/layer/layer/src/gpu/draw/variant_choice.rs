@@ -34,7 +34,8 @@ use crate::gpu::resource::descriptor_sets;
 pub(crate) struct BestVariant {
     /// The address of the pipeline's state.
     pipeline: usize,
-    /// The value of `DeviceChecks::choice_version` at the choice. It changes when a variant is built, which may be better.
+    /// The value of `DeviceChecks::choice_version` at the choice. It changes when a variant is built, which may be
+    /// better.
     choice_version: u64,
     variant_index: u32,
 }
@@ -108,8 +109,8 @@ impl DeviceChecks {
     }
 
     /// The best variant, or a variant without requirements if less is bound than the best one requires (`is_fit_for`:
-    /// the table has as much as each requirement says). `variant_for_table` creates that variant when it is first needed.
-    /// None if it cannot be built.
+    /// the table has as much as each requirement says). `variant_for_table` creates that variant when it is first
+    /// needed. None if it cannot be built.
     fn fitting_variant_index(
         &self,
         commands: &mut CommandBufferState,

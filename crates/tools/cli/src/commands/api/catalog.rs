@@ -97,7 +97,7 @@ pub(crate) fn registry_version() -> String {
 const NEWEST: (u32, u32) = {
     let (mut newest, mut at) = ((1, 0), 0);
     while at < COMMANDS.len() {
-        if let Some((major, minor)) = core_version(COMMANDS[at].block.as_bytes())
+        if let Some((major, minor)) = core_version(COMMANDS[at].provider.as_bytes())
             && (major > newest.0 || major == newest.0 && minor > newest.1)
         {
             newest = (major, minor);

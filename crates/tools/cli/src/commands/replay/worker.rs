@@ -189,8 +189,7 @@ impl ReplayRounds {
         pictures: Vec<Screenshot>,
         different_frames: Option<Vec<u64>>,
     ) -> ReplayDocument {
-        let ReplaySummary { threads, calls, frames, write_comparison: results, remarks, is_interrupted, .. } =
-            self.last;
+        let ReplaySummary { threads, calls, frames, write_comparison, remarks, is_interrupted, .. } = self.last;
         let calls = calls.saturating_sub(numbers.calls_before);
         let wrong = pictures.iter().filter(|it| it.is_mismatch(arguments)).count()
             + different_frames.as_ref().map_or(0, Vec::len);
@@ -202,12 +201,12 @@ impl ReplayRounds {
             frames: frames.saturating_sub(numbers.frames_before),
             calls_per_second: calls as f64 * self.seconds.len() as f64 / seconds.max(1e-9),
             frame_milliseconds: FrameTimes::of(self.frame_times),
-            equal_bytes: arguments.verify.then_some(results.equal),
-            different_bytes: arguments.verify.then_some(results.different),
+            equal_bytes: arguments.verify.then_some(write_comparison.equal),
+            different_bytes: arguments.verify.then_some(write_comparison.different),
             first_difference: None,
             presented: None,
             not_compared: None,
-            differences: results.different + wrong as u64,
+            differences: write_comparison.different + wrong as u64,
             seconds: self.seconds,
             processor_seconds: self.processor_seconds,
             interrupted: is_interrupted,

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::View;
-use lavascope_sync_ir::{Access, Certainty, ResourceId};
+use lavascope_sync_ir::{Access, AttributeBytes, Certainty, Origin, ResourceId};
 
 use crate::command::stage_access::{INDEX_READ, StageAccess, VERTEX_READ};
 use crate::resource::format;
@@ -233,12 +233,13 @@ impl VertexInput {
                 vertex_attribute.binding == binding.number
                     && (vertex_attribute.location >= 64 || inputs >> vertex_attribute.location & 1 != 0)
             };
-            let read = self.attributes.iter().filter(is_read).map(|it| it.bytes);
-            let inner = read.reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
+            let read = || self.attributes.iter().filter(is_read).map(|it| it.bytes);
+            let inner = read().reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
             let buffer = bound.get(&binding.number)?;
             let of_bound = buffer.stride.filter(|_| strides == StrideSource::Bound);
             let stride = of_bound.unwrap_or(u64::from(binding.stride));
-            let elements = VertexFetch { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner };
+            let gaps = if is_dense(read(), stride) { Gaps::NONE } else { Gaps::between(read(), stride, inner) };
+            let elements = VertexFetch { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner, gaps };
             Some((binding.divisor, elements))
         })
     }
@@ -250,8 +251,61 @@ pub(crate) struct VertexFetch {
     resource: ResourceId,
     bytes: Range<u64>,
     stride: u64,
-    /// The bytes that are read in each element.
+    /// From the first to the last byte that is read in each element.
     inner: [u64; 2],
+    gaps: Gaps,
+}
+
+/// The bytes of an element that no attribute has.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    /// Of a region that begins at the first attribute of an element.
+    from_attribute: Origin,
+    /// Of a region that begins at an element.
+    from_element: Origin,
+    /// Whether there are some that no origin describes.
+    is_unknown: bool,
+}
+
+impl Gaps {
+    const NONE: Gaps = Gaps { from_attribute: Origin::NONE, from_element: Origin::NONE, is_unknown: false };
+
+    #[cold]
+    fn between(attributes: impl Iterator<Item = [u64; 2]>, stride: u64, [low, high]: [u64; 2]) -> Gaps {
+        // With a stride of zero, there is one element.
+        let stride = if stride == 0 { high.next_multiple_of(4) } else { stride };
+        match AttributeBytes::new(stride, attributes) {
+            Some(read) if read.is_gapless() => Gaps::NONE,
+            Some(read) => Gaps {
+                from_attribute: Origin::attributes(read.beginning_at(low)),
+                from_element: Origin::attributes(read),
+                is_unknown: false,
+            },
+            None => Gaps { is_unknown: true, ..Gaps::NONE },
+        }
+    }
+
+    fn apply(self, fetch: Access, origin: Origin) -> Access {
+        let is_unsure = self.is_unknown && fetch.certainty == Certainty::Certain;
+        let certainty = if is_unsure { Certainty::Somewhere } else { fetch.certainty };
+        Access { origin, certainty, ..fetch }
+    }
+}
+
+/// Whether the attributes follow one another without gaps, as most do.
+#[inline]
+fn is_dense(attributes: impl Iterator<Item = [u64; 2]>, stride: u64) -> bool {
+    let (mut first, mut end) = (u64::MAX, 0);
+    for attribute in attributes {
+        if first == u64::MAX {
+            [first, end] = attribute;
+        } else if attribute[0] == end {
+            end = attribute[1];
+        } else {
+            return false;
+        }
+    }
+    end.saturating_sub(first) >= stride
 }
 
 impl VertexFetch {
@@ -261,7 +315,15 @@ impl VertexFetch {
         let [low, high] = self.inner;
         let at = |element: u64, byte: u64| element.saturating_mul(self.stride).saturating_add(byte);
         let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
+        let origin = match taken {
+            FetchedElements::Unknown => self.gaps.from_element,
+            _ => self.gaps.from_attribute,
+        };
+        let known = found.len();
         taken.add_reads(VERTEX_READ, self.resource, &self.bytes, bytes_of, found);
+        if origin != Origin::NONE || self.gaps.is_unknown {
+            found[known..].iter_mut().for_each(|it| *it = self.gaps.apply(it.clone(), origin));
+        }
     }
 }
 

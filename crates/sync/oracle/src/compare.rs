@@ -24,17 +24,7 @@ pub struct Disagreement {
 
 /// The first cell on which the engine differs from the oracle: in the access, the kind, or the conflicting access.
 pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
-    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
-    let sparse = has_sparse_resources(program).then(|| execute(program).0);
-    for hazard in engine(program) {
-        let cells = match &sparse {
-            None => accessed_cells(program, &hazard),
-            Some(trace) => cells_when_found(program, trace, &hazard),
-        };
-        for cell in cells {
-            found.entry(cell).or_insert_with(|| hazard.clone());
-        }
-    }
+    let mut found = first_hazards(program, &engine(program));
     for verdict in verdicts {
         let engine = found.remove(&verdict.cell);
         if !engine.as_ref().is_some_and(|it| agrees(verdict, it)) {
@@ -42,6 +32,22 @@ pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTe
         }
     }
     found.into_iter().next().map(|(cell, it)| Disagreement { cell, oracle: None, engine: Some(it) })
+}
+
+/// The first hazard of each cell among those that an engine found.
+pub fn first_hazards(program: &Program, hazards: &[Hazard]) -> BTreeMap<MemoryCell, Hazard> {
+    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
+    let sparse = has_sparse_resources(program).then(|| execute(program).0);
+    for hazard in hazards {
+        let cells = match &sparse {
+            None => accessed_cells(program, hazard),
+            Some(trace) => cells_when_found(program, trace, hazard),
+        };
+        for cell in cells {
+            found.entry(cell).or_insert_with(|| hazard.clone());
+        }
+    }
+    found
 }
 
 /// The cells of a hazard. Bytes between the attributes of vertices are in its region and are not accessed.

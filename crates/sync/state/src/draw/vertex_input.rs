@@ -372,3 +372,70 @@ pub(crate) fn index_size(ty: vk::IndexType) -> Option<u64> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lavascope_sync_ir::{OriginKind, Region};
+
+    use super::*;
+
+    /// The reads of a draw from one binding with these attributes.
+    fn reads(attributes: &[[u64; 2]], stride: u32, elements: &FetchedElements) -> Vec<Access> {
+        let attribute = |(location, bytes): (u32, &[u64; 2])| VertexAttribute { location, binding: 0, bytes: *bytes };
+        let input = VertexInput {
+            bindings: vec![VertexBinding { number: 0, stride, divisor: None }],
+            attributes: (0..).zip(attributes).map(attribute).collect(),
+        };
+        let buffer = BoundVertexBuffer { resource: ResourceId(0), bytes: 64..4096, stride: None };
+        let (bound, mut found) = (BTreeMap::from([(0, buffer)]), Vec::new());
+        let both = (elements, &FetchedElements::Single(0..1));
+        input.add_accesses(&bound, StrideSource::Input, u64::MAX, both, &mut found);
+        found
+    }
+
+    /// Which bytes of the buffer one of them reads.
+    fn read_bytes(read: &Access) -> Vec<u64> {
+        let Region::Buffer(bytes) = &read.region else { panic!("a buffer") };
+        bytes.clone().filter(|it| read.may_be_to(&(*it..it + 1))).collect()
+    }
+
+    #[test]
+    fn only_the_bytes_of_attributes_are_read() {
+        let three = FetchedElements::Single(2..5);
+        for (stride, attributes) in [
+            (16, vec![[4, 8]]),
+            (16, vec![[12, 16], [0, 4]]),
+            (24, vec![[4, 12], [8, 16]]),
+            (16, vec![[0, 8], [8, 16]]),
+        ] {
+            let found = reads(&attributes, stride, &three);
+            let [read] = &found[..] else { panic!("one binding: {found:?}") };
+            let is_read = |it: &u64| attributes.iter().any(|own| (own[0]..own[1]).contains(it));
+            let of_element = |element: u64| {
+                let first = 64 + element * u64::from(stride);
+                (0..u64::from(stride)).filter(is_read).map(move |it| first + it).collect::<Vec<_>>()
+            };
+            assert_eq!(read_bytes(read), (2..5).flat_map(of_element).collect::<Vec<_>>(), "{attributes:?}");
+            assert_eq!(read.certainty, Certainty::Certain);
+            // Of unknown vertices, too.
+            let unknown = reads(&attributes, stride, &FetchedElements::Unknown);
+            assert_eq!(read_bytes(&unknown[0])[..2], of_element(0)[..2], "{attributes:?}");
+            assert_eq!(unknown[0].certainty, Certainty::Anywhere);
+        }
+    }
+
+    #[test]
+    fn attributes_without_gaps_need_no_pattern() {
+        let two = FetchedElements::Single(0..2);
+        for (stride, attributes) in [(8, vec![[0, 8]]), (8, vec![[4, 8], [0, 4]]), (8, vec![[0, 12]])] {
+            let found = reads(&attributes, stride, &two);
+            assert_eq!((found[0].origin.kind(), found[0].certainty), (OriginKind::Command, Certainty::Certain));
+        }
+        // One that is described by no pattern is read somewhere.
+        let found = reads(&[[4, 20]], 20 << 10, &two);
+        assert_eq!((found[0].origin.kind(), found[0].certainty), (OriginKind::Command, Certainty::Somewhere));
+        // All vertices are the same one.
+        let found = reads(&[[4, 8], [12, 16]], 0, &two);
+        assert_eq!(read_bytes(&found[0]), [68, 69, 70, 71, 76, 77, 78, 79]);
+    }
+}

@@ -116,9 +116,12 @@ impl Access {
 /// regions, and the region of vertices includes the bytes between their attributes.
 pub fn may_share_bytes(hazard: &Hazard, later: &[Access], earlier: &[Access]) -> bool {
     let Region::Buffer(found) = &hazard.region else { return true };
-    let is_own = |it: &&Access| it.resource == hazard.resource && it.may_be_in(found);
-    let (later, earlier): (Vec<&Access>, Vec<&Access>) =
-        (later.iter().filter(is_own).collect(), earlier.iter().filter(is_own).collect());
+    fn own<'a>(all: &'a [Access], hazard: &Hazard, found: &Range<u64>, is_write: bool) -> Vec<&'a Access> {
+        let is_own = |it: &&Access| it.resource == hazard.resource && it.may_be_in(found);
+        all.iter().filter(is_own).filter(|it| is_write_access(it.access) == is_write).collect()
+    }
+    let [earlier_writes, later_writes] = hazard.kind.writes();
+    let (later, earlier) = (own(later, hazard, found, later_writes), own(earlier, hazard, found, earlier_writes));
     // What has another resource in the same memory is not compared.
     if !later.iter().chain(&earlier).any(|it| it.has_gaps()) || later.is_empty() || earlier.is_empty() {
         return true;
@@ -129,6 +132,11 @@ pub fn may_share_bytes(hazard: &Hazard, later: &[Access], earlier: &[Access]) ->
         !(one.has_gaps() && other.has_gaps()) && one.may_be_to(&both) && other.may_be_to(&both)
     };
     later.iter().any(|one| earlier.iter().any(|other| share(one, other)))
+}
+
+/// Whether a bit of `VkAccessFlags2` is a write.
+fn is_write_access(bit: u64) -> bool {
+    lavascope_abi::SYNC_ACCESSES.iter().any(|it| it.access == bit && it.name.contains("_WRITE_BIT"))
 }
 
 impl Program {
@@ -161,6 +169,8 @@ impl Access {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lavascope_abi::AccessFlags2;
+
     use crate::{HazardKind, Origin, ResourceId};
 
     fn pattern(stride: u64, attributes: &[[u64; 2]]) -> Option<AttributeBytes> {
@@ -210,18 +220,21 @@ mod tests {
     #[test]
     fn commands_that_share_no_byte_are_no_hazard() {
         let origin = Origin::attributes(pattern(16, &[[0, 8]]).expect("a pattern"));
-        let fetch = Access { origin, ..Access::new(ResourceId(1), Region::Buffer(32..72), 1, 1) };
-        let write = |bytes: Range<u64>| Access::new(ResourceId(1), Region::Buffer(bytes), 2, 2);
-        let found = |bytes: Range<u64>| Hazard {
-            kind: HazardKind::ReadAfterWrite,
+        let (read_bit, write_bit) = (AccessFlags2::VERTEX_ATTRIBUTE_READ.0, AccessFlags2::TRANSFER_WRITE.0);
+        let fetch = Access { origin, ..Access::new(ResourceId(1), Region::Buffer(32..72), 1, read_bit) };
+        let write = |bytes: Range<u64>| Access::new(ResourceId(1), Region::Buffer(bytes), 2, write_bit);
+        let found = |bytes: Range<u64>, kind| Hazard {
+            kind,
             at: ProgramLocation::Step(1),
             prior: ProgramLocation::Step(0),
             resource: ResourceId(1),
             region: Region::Buffer(bytes),
         };
         let share = |region: Range<u64>, writes: &[Access]| {
-            let both = [(vec![fetch.clone()], writes.to_vec()), (writes.to_vec(), vec![fetch.clone()])];
-            let all = both.map(|(later, earlier)| may_share_bytes(&found(region.clone()), &later, &earlier));
+            let fetches = [fetch.clone()];
+            let both =
+                [(HazardKind::ReadAfterWrite, &fetches[..], writes), (HazardKind::WriteAfterRead, writes, &fetches)];
+            let all = both.map(|(kind, later, earlier)| may_share_bytes(&found(region.clone(), kind), later, earlier));
             assert_eq!(all[0], all[1]);
             all[0]
         };

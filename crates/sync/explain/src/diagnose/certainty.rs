@@ -225,32 +225,12 @@ fn accesses_of_kind(
 }
 
 fn later_writes(kind: HazardKind) -> bool {
-    match kind {
-        HazardKind::WriteAfterRead
-        | HazardKind::WriteAfterWrite
-        | HazardKind::WriteRacingWrite
-        | HazardKind::WriteRacingRead
-        | HazardKind::WriteAfterPresent => true,
-        HazardKind::ReadAfterWrite
-        | HazardKind::ReadRacingWrite
-        | HazardKind::ReadAfterPresent
-        | HazardKind::PresentAfterRead
-        | HazardKind::PresentAfterWrite => false,
-    }
+    kind.writes()[1]
 }
 
 /// Whether the earlier access of a kind of hazard writes.
 pub fn prior_writes(kind: HazardKind) -> bool {
-    match kind {
-        HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
-        HazardKind::ReadAfterWrite
-        | HazardKind::WriteAfterWrite
-        | HazardKind::ReadRacingWrite
-        | HazardKind::WriteRacingWrite
-        | HazardKind::ReadAfterPresent
-        | HazardKind::WriteAfterPresent
-        | HazardKind::PresentAfterWrite => true,
-    }
+    kind.writes()[0]
 }
 
 #[cfg(test)]

@@ -189,8 +189,13 @@ pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<Adjacen
             continue;
         }
         // Bytes between the attributes of vertices are in the region and are not accessed.
+        let kind = match (last.1.is_write(), at.1.is_write()) {
+            (true, true) => HazardKind::WriteAfterWrite,
+            (true, false) => HazardKind::ReadAfterWrite,
+            (false, _) => HazardKind::WriteAfterRead,
+        };
         let pair = Hazard {
-            kind: HazardKind::ReadAfterWrite,
+            kind,
             at: at.0.executed_at.clone(),
             prior: last.0.executed_at.clone(),
             resource: at.1.resource,

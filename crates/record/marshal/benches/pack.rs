@@ -166,7 +166,7 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: a draw has no pointers.
-                black_box(unsafe { packer.enter(&mut stream, Command::CmdDraw, black_box(image), call) });
+                black_box(unsafe { packer.pack_parameters(&mut stream, Command::CmdDraw, black_box(image), call) });
             }
         }),
     });
@@ -183,7 +183,9 @@ fn add_walked<'a>(suite: &mut Suite<'a>, live: &'a Live) {
             for call in 0..times {
                 rewind(&mut stream);
                 // SAFETY: the pointers of the barrier point into boxes that live as long as this closure.
-                black_box(unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, black_box(image), call) });
+                black_box(unsafe {
+                    packer.pack_parameters(&mut stream, Command::CmdPipelineBarrier2, black_box(image), call)
+                });
             }
         }),
     });

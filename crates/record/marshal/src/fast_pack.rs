@@ -4,7 +4,7 @@
 //! anything unusual, for instance a chain, while computing the size, the walker packs the call.
 //!
 //! The unsafe code relies on the same contract as the walker: the parameters are those of a call whose pointers are
-//! valid as the specification demands, see [`crate::Packer::enter`].
+//! valid as the specification demands, see [`crate::Packer::pack_parameters`].
 
 use lavascope_abi::desc::HandleAccess;
 use lavascope_abi::{Command, HandleType, Pod, Ptr};
@@ -86,12 +86,12 @@ pub unsafe trait RecordSpace {
     /// Claims space for a record of this size, which the caller writes.
     fn claim(&mut self, words: usize) -> *mut u64;
 
-    /// Returns the written record.
+    /// The record in the space that was claimed. Does not yet publish it: a stream has a commit of its own.
     ///
     /// # Safety
     ///
     /// `words` must be the size that was claimed last, and every word must be written.
-    unsafe fn commit(&mut self, words: usize) -> &[u64];
+    unsafe fn written_record(&mut self, words: usize) -> &[u64];
 }
 
 // SAFETY: `claim_record` reserves the words after the last record, and only one thread uses a buffer.
@@ -102,7 +102,7 @@ unsafe impl RecordSpace for RecordBuffer {
     }
 
     #[inline(always)]
-    unsafe fn commit(&mut self, words: usize) -> &[u64] {
+    unsafe fn written_record(&mut self, words: usize) -> &[u64] {
         // SAFETY: `claim` is `claim_record`. By the contract `words` were claimed and are written.
         unsafe { self.commit_record(words) }
     }
@@ -147,7 +147,7 @@ impl<I: IdResolver + ?Sized> RecordWriter<'_, I> {
         debug_assert_eq!(lines.cursor, words * 8, "the size was computed before");
         // SAFETY: `words` were claimed. Header and parameters are written, and by the contract of `FastPack`
         // `finish_copy` writes the blocks that `trailing_words` counted.
-        Some(unsafe { space.commit(words) })
+        Some(unsafe { space.written_record(words) })
     }
 
     /// # Safety

@@ -8,7 +8,7 @@ use lavascope_record::memory::ReadableMemory;
 
 use crate::c_memory::CMemory;
 
-/// Fills `image` with the input of `Packer::leave`. Returns whether the command has outputs at all.
+/// Fills `image` with the input of `Packer::pack_outputs`. Returns whether the command has outputs at all.
 ///
 /// `result` is the return value, widened. Outputs that the call did not write are null, so they are not read.
 ///

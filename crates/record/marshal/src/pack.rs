@@ -63,7 +63,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     /// `image` must point to the parameters of a call of `command`. Until this returns, their pointers and those of
     /// their targets must be valid as the valid usage of the command demands for its inputs. The pack context must be
     /// right about the objects of the call.
-    pub unsafe fn enter<'s>(
+    pub unsafe fn pack_parameters<'s>(
         &mut self,
         stream: &'s mut RecordBuffer,
         command: Command,
@@ -81,7 +81,7 @@ impl<'a, I: IdResolver + ?Sized, F: PackContext + ?Sized> Packer<'a, I, F> {
     ///
     /// `image` must point to the outputs of a call of `command` that returned. Until this returns, their pointers must
     /// be valid for what the command has written.
-    pub unsafe fn leave<'s>(
+    pub unsafe fn pack_outputs<'s>(
         &mut self,
         stream: &'s mut RecordBuffer,
         command: Command,

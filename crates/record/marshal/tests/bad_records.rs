@@ -25,7 +25,8 @@ fn barrier() -> Vec<u64> {
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the parameters point to one `DependencyInfo` and that to two barriers, all of them local.
-    unsafe { packer.enter(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }.to_vec()
+    unsafe { packer.pack_parameters(&mut stream, Command::CmdPipelineBarrier2, std::ptr::from_ref(&params).cast(), 1) }
+        .to_vec()
 }
 
 /// The error after one word is changed.
@@ -118,7 +119,7 @@ fn a_count_that_was_never_checked_stops_unpacking() {
     let (mut stream, mut packer) = (RecordBuffer::default(), Packer::new(&SimHandles, &SyntheticObjects));
     let image = std::ptr::from_ref(&params).cast();
     // SAFETY: the parameters point to two elements with one between them, all of them local.
-    let mut words = unsafe { packer.enter(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();
+    let mut words = unsafe { packer.pack_parameters(&mut stream, Command::CmdDrawMultiEXT, image, 1) }.to_vec();
     assert!(unpack(&words));
     let count = &mut words[PARAMETERS + 1];
     assert_eq!(*count, 2);

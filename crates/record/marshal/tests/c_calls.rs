@@ -32,7 +32,7 @@ fn calls_of_c_are_packed_as_c_means_them() {
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `c_calls.c` makes a valid call for each fixture, in static memory of the library, which `fixtures`
         // keeps loaded.
-        let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
+        let words = unsafe { packer.pack_parameters(&mut stream, fixture.command, fixture.image, 17) }.to_vec();
         failures.extend(examine(&fixtures.facts, fixture, &words));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -52,8 +52,8 @@ fn outputs_of_c_are_packed_as_c_means_them() {
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `outputs_image` just gathered the outputs, whose pointers point to static memory of the library.
-        let words =
-            unsafe { packer.leave(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }.map(<[u64]>::to_vec);
+        let words = unsafe { packer.pack_outputs(&mut stream, fixture.command, outputs.as_ptr().cast(), 17) }
+            .map(<[u64]>::to_vec);
         failures.extend(examine(&fixtures.facts, fixture, &words.unwrap_or_default()));
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
@@ -104,7 +104,7 @@ fn null_pointers_inside_parameters_are_taken_as_null() {
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&FixtureHandles, &NullContext);
         // SAFETY: the image points to blocks of three elements, which `targets` keeps and which contain no pointers.
-        if let Err(error) = check(unsafe { packer.enter(&mut stream, *command, image.as_ptr().cast(), 0) }) {
+        if let Err(error) = check(unsafe { packer.pack_parameters(&mut stream, *command, image.as_ptr().cast(), 0) }) {
             panic!("{}: {error}", layout.name);
         }
     }
@@ -176,11 +176,11 @@ fn again(facts: &FixtureContext, record: Record<'_>) -> Vec<u64> {
     match record.phase() {
         RecordPhase::Enter => {
             // SAFETY: the image was just unpacked from the record of a call of this command, and the arena keeps it.
-            unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }.to_vec()
+            unsafe { packer.pack_parameters(&mut stream, record.command(), image, record.call_number()) }.to_vec()
         }
         RecordPhase::Leave => {
             // SAFETY: the image was just unpacked from the record of a call of this command, and the arena keeps it.
-            let words = unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) };
+            let words = unsafe { packer.pack_outputs(&mut stream, record.command(), image, record.call_number()) };
             words.map(<[u64]>::to_vec).unwrap_or_default()
         }
     }
@@ -386,7 +386,7 @@ fn what_is_not_in_the_record_is_remarked() {
         let mut packer = Packer::new(&FixtureHandles, &fixtures.facts);
         // SAFETY: `c_calls.c` makes a valid call for each fixture, in static memory of the library, which `fixtures`
         // keeps loaded.
-        let words = unsafe { packer.enter(&mut stream, fixture.command, fixture.image, 17) };
+        let words = unsafe { packer.pack_parameters(&mut stream, fixture.command, fixture.image, 17) };
         let remarks = check(words).expect("another test says more").omissions();
         let has_unknown = fixture.expected.contains("unknown structure");
         let has_missing = fixture.expected.contains("pData = present");

@@ -25,7 +25,7 @@ fn record(command: Command, random: &mut TestRng) -> Vec<u64> {
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their targets.
-    unsafe { packer.enter(&mut stream, command, image, 17) }.to_vec()
+    unsafe { packer.pack_parameters(&mut stream, command, image, 17) }.to_vec()
 }
 
 #[test]
@@ -44,7 +44,8 @@ fn a_record_in_its_place_is_the_call_again() {
             let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
             let image = copy[HEADER_SIZE / 8..].as_mut_ptr().expose_provenance();
             // SAFETY: `copy` is the record of this command, whose offsets were just replaced by addresses within it.
-            let again = unsafe { packer.enter(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
+            let again =
+                unsafe { packer.pack_parameters(&mut stream, command, std::ptr::with_exposed_provenance(image), 17) };
             assert_eq!(again, words, "{} with round {round} does not come back", command.desc().name);
         }
     }

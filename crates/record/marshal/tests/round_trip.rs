@@ -89,7 +89,7 @@ fn records_of_commands_pass_the_check() {
         let mut stream = RecordBuffer::default();
         let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
         // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their targets.
-        let words = unsafe { packer.enter(&mut stream, *command, address(&memory), 17) };
+        let words = unsafe { packer.pack_parameters(&mut stream, *command, address(&memory), 17) };
         match check(words) {
             Ok(record) => {
                 assert_eq!((record.command(), record.call_number()), (*command, 17));
@@ -113,7 +113,7 @@ fn straight_lines_give_the_bytes_of_the_walker() {
             let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
             // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their
             // targets.
-            let want = unsafe { packer.enter(&mut walked, *command, address(&memory), round) };
+            let want = unsafe { packer.pack_parameters(&mut walked, *command, address(&memory), round) };
             // SAFETY: `random_call_memory` made the parameters of this command, and `memory` keeps all of their
             // targets.
             let got = unsafe {

@@ -56,7 +56,12 @@ fn through_a_record(format: Format, dimensions: &[i64], strides: &[i64], bytes: 
     let image = (&raw const params).cast();
     // SAFETY: the parameters of this command, whose structures are variables of this function.
     let words = unsafe {
-        Packer::new(&NoObjects, &NoPackContext).enter(&mut stream, Command::CreateDataGraphPipelinesARM, image, 1)
+        Packer::new(&NoObjects, &NoPackContext).pack_parameters(
+            &mut stream,
+            Command::CreateDataGraphPipelinesARM,
+            image,
+            1,
+        )
     };
     let unpacker = Unpacker { handles: &NoObjects, purpose: UnpackPurpose::Driver };
     let image = unpacker.unpack(check(words).expect("it was just packed"), &mut arena).expect("nothing is missing");

@@ -15,7 +15,7 @@ fn record<'s, T: Structure>(stream: &'s mut RecordBuffer, command: Command, para
     assert!(std::ptr::eq(command.desc().parameters, T::layout()), "the parameters are of another command");
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the parameters belong to this command, and their targets are alive in the caller.
-    match check(unsafe { packer.enter(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
+    match check(unsafe { packer.pack_parameters(stream, command, std::ptr::from_ref(params).cast(), 1) }) {
         Ok(record) => record,
         Err(error) => panic!("{error}"),
     }
@@ -105,7 +105,7 @@ fn outputs_stand_alone() {
     assert!(unsafe { outputs_image(desc, std::ptr::from_ref(&params).cast(), 0, &mut image) });
     let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
     // SAFETY: the image was just gathered from parameters that are alive.
-    let words = unsafe { packer.leave(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1) };
+    let words = unsafe { packer.pack_outputs(&mut stream, Command::AllocateCommandBuffers, image.as_ptr().cast(), 1) };
     let Ok(record) = check(words.unwrap_or_default()) else { panic!("not a record") };
     let Some(Outcome::AllocateCommandBuffers(outcome)) = Outcome::of(record) else { panic!("another outcome") };
     assert_eq!(outcome.result, Result::SUCCESS);

@@ -140,11 +140,11 @@ impl StreamControl {
 }
 
 impl Chunk {
-    fn new(count: usize, stream: u32, position: u64, control: &Arc<StreamControl>) -> Arc<Chunk> {
+    fn new(count: usize, stream: u32, word_offset: u64, control: &Arc<StreamControl>) -> Arc<Chunk> {
         control.words.fetch_add(count, Ordering::Relaxed);
         let storage = control.storage.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let (next, control) = (OnceLock::new(), Arc::clone(control));
-        if let Some(space) = storage.as_ref().and_then(|it| it.claim(stream, position, count)) {
+        if let Some(space) = storage.as_ref().and_then(|it| it.claim(stream, word_offset, count)) {
             return Arc::new(Chunk { space: Some(space), storage, heap: None, next, control });
         }
         let spare = if count == WORDS_PER_CHUNK { control.spare().pop_front() } else { None };
@@ -192,8 +192,8 @@ pub fn chunk_queue(stream: u32, control: &Arc<StreamControl>) -> (Producer, Cons
     let chunk = Chunk::new(WORDS_PER_CHUNK, stream, 0, control);
     let is_timed = chunk.storage.is_some();
     let producer =
-        Producer { chunk: Arc::clone(&chunk), at: 0, stream, position: 0, storage_changes: changes, is_timed };
-    (producer, Consumer { chunk, at: 0, position: 0, retained: VecDeque::new() })
+        Producer { chunk: Arc::clone(&chunk), at: 0, stream, word_offset: 0, storage_changes: changes, is_timed };
+    (producer, Consumer { chunk, at: 0, word_offset: 0, retained: VecDeque::new() })
 }
 
 /// The writing end.
@@ -203,7 +203,7 @@ pub struct Producer {
     at: usize,
     stream: u32,
     /// Words before this chunk.
-    position: u64,
+    word_offset: u64,
     /// The value of `storage_changes` that this producer has seen.
     storage_changes: u32,
     /// Whether a word with the time stands before each record.
@@ -273,11 +273,11 @@ impl Producer {
     #[cold]
     fn next_chunk(&mut self, words: usize) {
         self.chunk.control.wait_for_capacity();
-        let position = self.position + self.at as u64;
-        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, position, &self.chunk.control);
+        let word_offset = self.word_offset + self.at as u64;
+        let next = Chunk::new((words + 1).max(WORDS_PER_CHUNK), self.stream, word_offset, &self.chunk.control);
         let _ = self.chunk.next.set(Arc::clone(&next));
         let is_timed = next.storage.is_some();
-        *self = Producer { chunk: next, at: 0, position, is_timed, ..*self };
+        *self = Producer { chunk: next, at: 0, word_offset, is_timed, ..*self };
     }
 }
 
@@ -305,8 +305,8 @@ pub struct Consumer {
     /// Words of this chunk that were taken.
     at: usize,
     /// Words before this chunk.
-    position: u64,
-    /// Chunks of a storage that were read, each with the stream position after it. They are kept until `release`
+    word_offset: u64,
+    /// Chunks of a storage that were read, each with the number of words up to its end. They are kept until `release`
     /// confirms that their words are saved elsewhere.
     retained: VecDeque<(u64, Arc<Chunk>)>,
 }
@@ -316,11 +316,11 @@ impl Consumer {
     pub fn peek(&mut self) -> &[u64] {
         let next = chunk_link::next_chunk(self.chunk.space().committed(), &self.chunk.next, self.at).cloned();
         if let Some(next) = next {
-            self.position += self.at as u64;
+            self.word_offset += self.at as u64;
             self.at = 0;
             let chunk = std::mem::replace(&mut self.chunk, next);
             if chunk.storage.is_some() {
-                self.retained.push_back((self.position, chunk));
+                self.retained.push_back((self.word_offset, chunk));
             }
         }
         let count = self.chunk.committed() - self.at;
@@ -331,8 +331,8 @@ impl Consumer {
     }
 
     /// Number of words of the stream that were taken.
-    pub fn position(&self) -> u64 {
-        self.position + self.at as u64
+    pub fn word_offset(&self) -> u64 {
+        self.word_offset + self.at as u64
     }
 
     /// Takes the first `count` words of the result of `peek`.
@@ -341,9 +341,9 @@ impl Consumer {
         self.at += count;
     }
 
-    /// Releases chunks before a position, whose words are saved elsewhere.
-    pub fn release(&mut self, position: u64) {
-        while self.retained.pop_front_if(|it| it.0 <= position).is_some() {}
+    /// Releases the chunks before an offset in words, which are saved elsewhere.
+    pub fn release(&mut self, word_offset: u64) {
+        while self.retained.pop_front_if(|it| it.0 <= word_offset).is_some() {}
     }
 }
 
@@ -450,8 +450,8 @@ mod tests {
     }
 
     impl ChunkStorage for Log {
-        fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
-            self.claimed.lock().expect("nobody panics").push((stream, position, words));
+        fn claim(&self, stream: u32, word_offset: u64, words: usize) -> Option<ChunkSpace> {
+            self.claimed.lock().expect("nobody panics").push((stream, word_offset, words));
             let heap = HeapChunk::new(words);
             // SAFETY: the heap is new, and the log keeps it for longer than any queue of the test.
             let space = unsafe { heap.space() };
@@ -481,7 +481,7 @@ mod tests {
         consumer.take(3);
         assert!(matches!(*consumer.peek(), [mark, 5, ..] if is_mark(mark)));
         assert_eq!(*log.claimed.lock().expect("nobody panics"), [(7, 2, WORDS_PER_CHUNK), (7, 5, WORDS_PER_CHUNK + 1)]);
-        assert_eq!(consumer.position(), 5);
+        assert_eq!(consumer.word_offset(), 5);
         consumer.release(4);
         assert_eq!(log.released.load(Ordering::Relaxed), 0);
         consumer.release(5);

@@ -54,8 +54,8 @@ impl ChunkSpace {
 
 /// A storage for the words of streams.
 pub trait ChunkStorage: Send + Sync {
-    /// Space for words of a stream after its first `position` ones; none if the storage is full.
-    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace>;
+    /// Space for words of a stream after its first `word_offset` ones; none if the storage is full.
+    fn claim(&self, stream: u32, word_offset: u64, words: usize) -> Option<ChunkSpace>;
 
     /// Returns space whose words are not needed any more.
     fn release(&self, space: ChunkSpace);

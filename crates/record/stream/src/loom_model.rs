@@ -182,14 +182,14 @@ fn whoever_is_asked_for_a_barrier_sees_the_call_that_asked() {
             other_posts[0].complete(2);
             other_posts[1].request_barrier();
         });
-        let seen = posts[0].position();
+        let seen = posts[0].last_returned();
         if posts[1].take_barrier_request() {
-            assert_eq!(posts[0].position(), 2, "the barrier comes after the wait");
+            assert_eq!(posts[0].last_returned(), 2, "the barrier comes after the wait");
             assert!(!posts[1].take_barrier_request());
         }
-        assert!(posts[0].position() >= seen, "positions only grow");
+        assert!(posts[0].last_returned() >= seen, "positions only grow");
         other.join().expect("it ends");
-        assert_eq!(posts[0].position(), 2);
+        assert_eq!(posts[0].last_returned(), 2);
     });
 }
 
@@ -208,7 +208,7 @@ fn two_wishes_are_never_both_lost() {
         let mut known = [0; 2];
         let barrier = |known: &mut [u64; 2]| {
             if posts[2].take_barrier_request() {
-                known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.position());
+                known.iter_mut().zip(posts.iter()).for_each(|it| *it.0 = it.1.last_returned());
             }
         };
         // One record during the requests, and one after them.
@@ -297,7 +297,7 @@ fn misses_the_wait(begin: ThreadBegin) -> bool {
         for _ in 0..2 {
             let is_reported = is_notified.load(atomics::Ordering::Acquire);
             if own.take_barrier_request() {
-                known = waiter.position();
+                known = waiter.last_returned();
             }
             if is_reported && known == 0 {
                 found.store(true, std::sync::atomic::Ordering::Relaxed);

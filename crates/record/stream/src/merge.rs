@@ -27,7 +27,7 @@ struct MergedStream {
 /// Largest number of records that one call of `drain` returns.
 const ROUND_MAX: usize = 1 << 16;
 
-/// A record, with its position.
+/// A record, and where it stands in its stream.
 #[derive(Clone, Copy)]
 pub struct OrderedRecord<'a> {
     pub thread: u32,
@@ -56,10 +56,10 @@ impl Merger {
         }
     }
 
-    /// Releases the words of a thread before a position, which are saved elsewhere.
-    pub fn release(&mut self, thread: u32, position: u64) {
+    /// Releases the words of a thread before an offset, which are saved elsewhere.
+    pub fn release(&mut self, thread: u32, word_offset: u64) {
         if let Some(merged_stream) = self.streams.get_mut((thread as usize).wrapping_sub(1)) {
-            merged_stream.consumer.release(position);
+            merged_stream.consumer.release(word_offset);
         }
     }
 
@@ -83,9 +83,9 @@ impl Merger {
             let stream = &mut self.streams[index];
             let (mut taken, mut last) = (0, stream.completed);
             let thread = stream.shared.number();
-            // `peek` may move to the next chunk; the position stays the same.
+            // `peek` may move to the next chunk; the offset stays the same.
             stream.consumer.peek();
-            let before = stream.consumer.position();
+            let before = stream.consumer.word_offset();
             let words = stream.consumer.peek();
             while let Some((time, head, record)) = first_record(&words[taken..])
                 && is_ready(&done, head, record)

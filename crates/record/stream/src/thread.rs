@@ -119,7 +119,7 @@ impl StreamThread {
     /// Orders the record that is being made after everything that other threads have completed.
     pub fn order_after_completed(&mut self, threads: &StreamThreads) {
         self.is_new = false;
-        self.order_after_calls(threads, ThreadProgress::position);
+        self.order_after_calls(threads, ThreadProgress::last_returned);
     }
 
     /// Orders the record that is being made after what was complete at the last push barriers, or, for the first record of
@@ -249,7 +249,7 @@ impl StreamThreads {
         lock(&self.idle).push(thread);
     }
 
-    /// Requests a barrier before the next record of every other thread. The position of the calling thread must already
+    /// Requests a barrier before the next record of every other thread. What the calling thread completed must already
     /// be published.
     pub fn push_barrier(&self, by: &StreamThread) {
         let list = lock(&self.list);
@@ -263,7 +263,7 @@ impl StreamThreads {
     pub fn is_in_call(&self, call: OrderEdge) -> bool {
         let list = lock(&self.list);
         let thread = list.get((call.thread as usize).wrapping_sub(1));
-        thread.is_some_and(|it| it.progress.position() < call.call)
+        thread.is_some_and(|it| it.progress.last_returned() < call.call)
     }
 
     /// The number of a call in messages: records beside calls do not count.

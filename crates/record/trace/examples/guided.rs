@@ -91,7 +91,7 @@ fn tail() -> Vec<u8> {
             own.extend(head.to_words().into_iter().chain([call, 7]));
         }
         let size = 64 - TailSlot::HEAD_WORDS as u64;
-        let slot = TailSlot { stream, position: 0, committed: own.len() as u64, size };
+        let slot = TailSlot { stream, word_offset: 0, committed: own.len() as u64, size };
         own.resize(size as usize, 0);
         words.extend(slot.to_words().into_iter().chain(own));
     }

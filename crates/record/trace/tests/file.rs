@@ -230,7 +230,7 @@ fn tail_of(trace: &Trace<'_>, rest: &[TestRecord]) -> Tail {
         let timed = |it: &&TestRecord| [vec![u64::from(beside::TIME) << 48 | it.time], it.record.clone()].concat();
         let own: Vec<u64> = of(rest, stream).iter().flat_map(timed).collect();
         let slot =
-            TailSlot { stream, position: trace.stored_words(stream), committed: own.len() as u64, size: 1 << 21 };
+            TailSlot { stream, word_offset: trace.stored_words(stream), committed: own.len() as u64, size: 1 << 21 };
         words.extend(slot.to_words());
         words.extend(&own);
         words.resize(stream as usize * ((1 << 21) + 4), 0);

@@ -32,7 +32,7 @@ struct TrimOutput<W> {
     writer: BlockWriter<W>,
     recorder: TraceRecorder,
     edges: OrderEdges,
-    positions: FxHashMap<u32, u64>,
+    word_offsets: FxHashMap<u32, u64>,
     failed: Option<io::Error>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn write(
         writer,
         recorder: TraceRecorder::default(),
         edges: OrderEdges::default(),
-        positions: FxHashMap::default(),
+        word_offsets: FxHashMap::default(),
         failed: None,
     };
     let mut merged = MergedReader::new(trace, tail);
@@ -177,10 +177,10 @@ impl TrimPlan<'_> {
 
 impl<W: Write> TrimOutput<W> {
     fn record(&mut self, item: &MergedRecord<'_>, record: &[u64]) {
-        let TrimOutput { writer, recorder, positions, failed, .. } = self;
-        let position = positions.entry(item.stream).or_default();
-        let span = *position..*position + record.len() as u64 + 1;
-        *position = span.end;
+        let TrimOutput { writer, recorder, word_offsets, failed, .. } = self;
+        let word_offset = word_offsets.entry(item.stream).or_default();
+        let span = *word_offset..*word_offset + record.len() as u64 + 1;
+        *word_offset = span.end;
         let recorded = StreamRecord { stream: item.stream, span, time: item.time, record };
         recorder.add_record(recorded, &mut |raw_block| {
             if let Err(error) = writer.write_compressed(raw_block, Codec::Zstd) {

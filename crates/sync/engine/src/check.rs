@@ -156,7 +156,7 @@ impl Engine {
         self.end_recording(id);
         self.end_deferred_check(id);
         let prepared = get_or_grow(&mut self.command_buffers, id.0 as usize);
-        prepared.plans.is_cache_disabled = self.is_cache_disabled;
+        prepared.list.is_cache_disabled = self.is_cache_disabled;
         prepared.record(commands, &self.device.addresses);
     }
 

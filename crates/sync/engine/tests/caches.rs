@@ -55,10 +55,10 @@ fn run(program: &Program, seed: u64, has_caches: bool) -> Vec<BTreeSet<String>> 
             engine.begin_recording(id, queue_of(program, id), buffer.is_secondary);
             for (index, command) in buffer.commands.iter().enumerate() {
                 if seed % 3 == 2 && (index + id.0 as usize).is_multiple_of(4) {
-                    engine.record(id, command.clone());
+                    engine.check_command(id, command.clone());
                     engine.undo_last_command(id);
                 }
-                found.push(causes(&engine.record(id, command.clone())));
+                found.push(causes(&engine.check_command(id, command.clone())));
             }
             if !id.0.is_multiple_of(2) {
                 engine.end_recording(id);

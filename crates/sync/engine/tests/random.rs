@@ -172,12 +172,12 @@ fn record(
             if is_special && mode == RecordingMode::WithUndo {
                 let other =
                     buffer.commands.iter().rev().find(|it| matches!(it, Command::Action(_) | Command::Barrier(_)));
-                engine.record(id, other.unwrap_or(command).clone());
+                engine.check_command(id, other.unwrap_or(command).clone());
                 engine.undo_last_command(id);
             }
             late.extend(is_late.then_some((id, index as u32, command)));
             let now = if is_late { Command::Action(Vec::new()) } else { command.clone() };
-            let found = engine.record(id, now);
+            let found = engine.check_command(id, now);
             reported.0.extend(found.hazards.into_iter().map(|it| (id, it)));
             reported.1.extend(found.faults);
         }

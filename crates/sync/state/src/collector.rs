@@ -99,7 +99,7 @@ impl TrackerListener for Collector {
         self.at(at).start_recording(id, CommandBuffer { is_secondary, commands: Vec::new() }, Vec::new());
     }
 
-    fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
+    fn command_recorded(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
         let own = self.at(at);
         let (id, command) = (own.current_id(id), own.translate(command));
         if let Some(buffer) = own.program.command_buffers.get_mut(id.0 as usize) {

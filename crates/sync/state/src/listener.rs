@@ -82,11 +82,12 @@ pub trait TrackerListener {
     fn begin(&mut self, _at: DeviceCall, _id: CommandBufferId, _object: ObjectId, _is_secondary: bool) {}
 
     /// A command is appended to a command buffer.
-    fn command(&mut self, _at: DeviceCall, _id: CommandBufferId, _command: Command) {}
+    fn command_recorded(&mut self, _at: DeviceCall, _id: CommandBufferId, _command: Command) {}
 
-    /// As `command`, for an action command. A slice avoids an allocation for these frequent commands.
-    fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
-        self.command(*at, id, Command::Action(accesses.to_vec()));
+    /// As `command_recorded`, for an action command: a draw, dispatch or copy, as its accesses. A slice avoids an
+    /// allocation for these frequent commands. The validator implements it in `crates/sync/validate/src/devices.rs`.
+    fn action_recorded(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
+        self.command_recorded(*at, id, Command::Action(accesses.to_vec()));
     }
 
     /// Replaces a recorded command, because more is known now: descriptors at submission, or the attachments that a

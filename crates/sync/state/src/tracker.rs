@@ -158,8 +158,10 @@ impl<L: TrackerListener> Tracker<L> {
     }
 
     /// Called before the driver executes a call of a thread. Returns whether the tracker handles the command.
-    pub fn enter(&mut self, thread: u32, record: Record<'_>) -> bool {
+    pub fn track_parameters(&mut self, thread: u32, record: Record<'_>) -> bool {
         match command_support(record.command()) {
+            // For example a draw: it has no results. `Call` has a variant for each command, with a view of its
+            // parameters.
             CommandSupport::Tracked(family, TrackPhase::Enter) => {
                 let Some(call) = &Call::of(record) else { return false };
                 self.track(thread, record, family, TrackedCall { call, outcome: None })
@@ -181,7 +183,7 @@ impl<L: TrackerListener> Tracker<L> {
 
     /// Called after the driver returned from the last call of a thread. Returns whether the tracker handles the
     /// command.
-    pub fn leave(&mut self, thread: u32, record: Record<'_>) -> bool {
+    pub fn track_outputs(&mut self, thread: u32, record: Record<'_>) -> bool {
         let CommandSupport::Tracked(family, TrackPhase::Leave) = command_support(record.command()) else { return true };
         let words = self.pending.remove(&thread).unwrap_or_default();
         let taken = from_trusted(&words).filter(|it| it.command() == record.command()).and_then(|entered| {
@@ -216,6 +218,8 @@ impl<L: TrackerListener> Tracker<L> {
         device.cancel_command(first_handle(record), out);
     }
 
+    /// Finds the device of a call, invalidates caches that the command may change (the attachments of the last draw,
+    /// and recordings that come again), and gives the call to its family.
     fn track(&mut self, thread: u32, record: Record<'_>, family: CommandFamily, tracked: TrackedCall<'_>) -> bool {
         if family == CommandFamily::Device {
             return self.track_devices(thread, record, tracked);
@@ -401,6 +405,7 @@ fn is_external_wait(extension: &CStr) -> bool {
 
 /// Passes a call to the family of its command.
 #[inline]
+/// Gives a call to its family, for example a draw to `draw/draw_commands.rs`.
 fn track_in_device(
     device: &mut TrackedDevice,
     queues: &Slab<(u64, QueueId)>,

@@ -47,19 +47,21 @@ fn call(tracker: &mut Tracker<Collector>, command: Command, random: &mut TestRng
     let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     // SAFETY: every pointer of a random call is null or points into its own memory.
-    let Ok(record) = check(unsafe { packer.enter(&mut stream, command, image, 1) }) else { panic!("{command:?}") };
-    assert!(tracker.enter(1, record), "nobody takes {command:?}");
+    let Ok(record) = check(unsafe { packer.pack_parameters(&mut stream, command, image, 1) }) else {
+        panic!("{command:?}")
+    };
+    assert!(tracker.track_parameters(1, record), "nobody takes {command:?}");
     let CommandSupport::Tracked(_, TrackPhase::Leave) = command_support(command) else { return };
     let Some(outputs) = desc.outputs else { panic!("{command:?} has no outputs") };
     let memory = random_call_memory(outputs.layout, random, CallOptions { count_end: 3, ..CallOptions::UNRESTRICTED });
     let image = std::ptr::with_exposed_provenance(memory.address(0) as usize);
     let mut stream = RecordBuffer::default();
     // SAFETY: every pointer of a random call is null or points into its own memory.
-    let words = unsafe { packer.leave(&mut stream, command, image, 1) };
+    let words = unsafe { packer.pack_outputs(&mut stream, command, image, 1) };
     let Some(words) = words else { panic!("{command:?} has no outputs") };
     // Random outputs may be inconsistent; they do not make a valid record.
     if let Ok(record) = check(words) {
-        assert!(tracker.leave(1, record), "nobody takes the results of {command:?}");
+        assert!(tracker.track_outputs(1, record), "nobody takes the results of {command:?}");
     }
 }
 

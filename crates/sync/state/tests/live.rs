@@ -54,7 +54,7 @@ impl TrackerListener for LiveChecker {
         self.buffers.insert(id, CommandBuffer { is_secondary, commands: Vec::new() });
     }
 
-    fn command(&mut self, _at: DeviceCall, id: CommandBufferId, command: Command) {
+    fn command_recorded(&mut self, _at: DeviceCall, id: CommandBufferId, command: Command) {
         if let Some(own) = self.buffers.get_mut(&id) {
             own.commands.push(command);
         }

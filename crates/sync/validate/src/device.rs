@@ -223,8 +223,8 @@ impl ValidatedDevice {
         }
     }
 
-    /// Records a command. Returns the hazards between it and earlier commands, with the ids of the tracker.
-    pub(crate) fn command(
+    /// Validates a recorded command. Returns the hazards between it and earlier commands, with the ids of the tracker.
+    pub(crate) fn validate_command(
         &mut self,
         id: CommandBufferId,
         command: Command,
@@ -243,7 +243,7 @@ impl ValidatedDevice {
         if own.advance_repeated() {
             return RecordedFindings::default();
         }
-        let findings = self.engine.record(id, &command);
+        let findings = self.engine.check_command(id, &command);
         let races = if own.is_without_events() && !self.may_use_events(&command) {
             Vec::new()
         } else {
@@ -308,8 +308,10 @@ impl ValidatedDevice {
         });
     }
 
-    /// Records an action command. Returns none if it repeats the last recording, or has no hazards.
-    pub(crate) fn action(
+    /// Validates a recorded action. If it is the same command as in the last recording of the command buffer (`own`),
+    /// the engine has checked it already. Otherwise the engine checks it, and `own` keeps it for explanations. Returns
+    /// none if there are no hazards.
+    pub(crate) fn validate_action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
@@ -324,7 +326,8 @@ impl ValidatedDevice {
             self.stop_repeating(id);
             own = self.recordings.get_mut(&id)?;
         }
-        let found = self.engine.record_action(id, accesses);
+        // Translates the ids, and calls `Engine::check_action`.
+        let found = self.engine.check_action(id, accesses);
         own.push_action(accesses, call);
         found
     }
@@ -339,7 +342,7 @@ impl ValidatedDevice {
         self.engine.begin_recording(id, kind, body.is_secondary);
         let mut is_clean = true;
         for command in body.commands() {
-            is_clean &= self.engine.record(id, &command).is_empty();
+            is_clean &= self.engine.check_command(id, &command).is_empty();
         }
         // Resources may have become aliases since the last recording. Hazards from that are reported at execution.
         if !is_clean {
@@ -410,7 +413,7 @@ impl ValidatedDevice {
         all.sort_unstable_by_key(|it| (!it.1.is_secondary, it.0));
         for (id, recorded) in all {
             self.engine.begin_recording(id, self.target_queue(id), recorded.is_secondary);
-            recorded.commands().for_each(|it| drop(self.engine.record(id, &it)));
+            recorded.commands().for_each(|it| drop(self.engine.check_command(id, &it)));
             self.engine.end_recording(id);
         }
     }

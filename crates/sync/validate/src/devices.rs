@@ -238,7 +238,7 @@ impl ValidatedDevices {
         is_same
     }
 
-    /// Reports findings inside a command buffer that is being recorded.
+    /// Reports findings inside a command buffer that is being recorded: makes diagnostics of them.
     #[cold]
     fn report_recorded(&mut self, at: DeviceCall, id: CommandBufferId, found: &RecordedFindings) {
         if self.checks_when_executed {
@@ -400,25 +400,26 @@ impl TrackerListener for ValidatedDevices {
         self.call_sequences.begun = (!is_secondary).then_some(BegunRecording { buffer: place, may_repeat });
     }
 
-    fn command(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
+    fn command_recorded(&mut self, at: DeviceCall, id: CommandBufferId, command: Command) {
         if let Some(watched) = &mut self.watched {
             let resources = watched.resources_of(id, &command);
             self.watch(&at, Some(id), resources);
         }
         let (Some(device), call_of) = self.device_and_call(&at) else { return };
-        let found = device.command(id, command, call_of);
+        let found = device.validate_command(id, command, call_of);
         if !found.is_empty() {
             self.report_recorded(at, id, &found);
         }
     }
 
-    fn action(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
+    fn action_recorded(&mut self, at: &DeviceCall, id: CommandBufferId, accesses: &[Access]) {
         self.past_work.accesses += accesses.len() as u64;
         if self.watched.is_some() {
             self.watch(at, Some(id), accesses.iter().map(WatchedResource::of).collect());
         }
         let (Some(device), call_of) = self.device_and_call(at) else { return };
-        if let Some(findings) = device.action(id, accesses, call_of) {
+        // None if the command repeats the last recording, or has no hazards.
+        if let Some(findings) = device.validate_action(id, accesses, call_of) {
             self.report_recorded(*at, id, &RecordedFindings { findings: *findings, races: Vec::new() });
         }
     }

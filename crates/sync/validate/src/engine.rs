@@ -108,19 +108,20 @@ impl IdMappedEngine {
         self.engine.is_unchanged(self.ids.command_buffer(id))
     }
 
-    /// Records a command. Returns the hazards between it and earlier commands, with the ids of the tracker.
-    pub(crate) fn record(&mut self, id: CommandBufferId, command: &Command) -> Findings {
+    /// See [`Engine::check_command`]. Takes and returns ids of the tracker.
+    pub(crate) fn check_command(&mut self, id: CommandBufferId, command: &Command) -> Findings {
         if let Command::Action(accesses) = command {
-            return self.record_action(id, accesses).map_or_else(Findings::default, |it| *it);
+            return self.check_action(id, accesses).map_or_else(Findings::default, |it| *it);
         }
         let engine_id = self.ids.command_buffer(id);
-        let found = self.engine.record(engine_id, map_ids::command(command, &mut self.ids));
+        let found = self.engine.check_command(engine_id, map_ids::command(command, &mut self.ids));
         if found.is_empty() { found } else { self.ids.with_tracker_ids(found) }
     }
 
-    pub(crate) fn record_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
+    /// See [`Engine::check_action`]. Takes and returns ids of the tracker.
+    pub(crate) fn check_action(&mut self, id: CommandBufferId, accesses: &[Access]) -> Option<Box<Findings>> {
         let (engine_id, resources) = (self.ids.command_buffer(id), &self.ids.resources);
-        let found = self.engine.record_action(engine_id, accesses, |it| ResourceId(resources.get(it.0)))?;
+        let found = self.engine.check_action(engine_id, accesses, |it| ResourceId(resources.get(it.0)))?;
         Some(Box::new(self.ids.with_tracker_ids(*found)))
     }
 

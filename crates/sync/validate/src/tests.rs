@@ -76,8 +76,8 @@ impl App {
             let function = if let Command::Execute(_) = item { Api::CmdExecuteCommands } else { Api::CmdCopyBuffer };
             let at = self.at(function);
             match item {
-                Command::Action(accesses) => self.devices.action(&at, CommandBufferId(id), &accesses),
-                other => self.devices.command(at, CommandBufferId(id), other),
+                Command::Action(accesses) => self.devices.action_recorded(&at, CommandBufferId(id), &accesses),
+                other => self.devices.command_recorded(at, CommandBufferId(id), other),
             }
         }
         let at = self.at(Api::EndCommandBuffer);
@@ -148,15 +148,17 @@ fn a_cause_about_other_parts_has_a_text_of_its_own() {
     let [diagnostic] = app.diagnostics() else { panic!("{:#?}", app.diagnostics()) };
     assert!(diagnostic.message.contains("VkBuffer#0[0..8]"), "{}", diagnostic.message);
     assert_eq!(diagnostic.count, 4);
-    let [other] = &app.devices.causes.variants[..] else { panic!("{:#?}", app.devices.causes.variants) };
+    let [other] = &app.devices.causes.site_diagnostics[..] else {
+        panic!("{:#?}", app.devices.causes.site_diagnostics)
+    };
     assert!(other.message.contains("VkBuffer#0[16..24]"), "{}", other.message);
-    let reported: Vec<Option<usize>> = app.devices.causes.new.iter().map(|it| it.variant).collect();
+    let reported: Vec<Option<usize>> = app.devices.causes.new.iter().map(|it| it.site_diagnostic).collect();
     assert_eq!(reported, [None, Some(0), None, Some(0)]);
     // There is an end to that.
     for start in (24..64).step_by(4) {
         app.record(1, [part(start..start + 4), part(start..start + 4)]);
     }
-    assert_eq!((app.diagnostics().len(), app.devices.causes.variants.len()), (1, 7));
+    assert_eq!((app.diagnostics().len(), app.devices.causes.site_diagnostics.len()), (1, 7));
 }
 
 /// What is certain is no repetition of what is only possible.

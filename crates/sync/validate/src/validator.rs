@@ -35,13 +35,13 @@ impl Validator {
     /// Processes the next record, of parameters or of outputs.
     pub fn process_record(&mut self, thread: u32, record: Record<'_>) {
         match record.phase() {
-            RecordPhase::Enter => self.enter(thread, record),
-            RecordPhase::Leave => self.leave(thread, record),
+            RecordPhase::Enter => self.process_parameters(thread, record),
+            RecordPhase::Leave => self.process_outputs(thread, record),
         }
     }
 
     /// Processes the parameters of a call, before the driver sees it.
-    pub fn enter(&mut self, thread: u32, record: Record<'_>) {
+    pub fn process_parameters(&mut self, thread: u32, record: Record<'_>) {
         let now = self.call_context(thread);
         match recording_call(record.command()) {
             RecordingCall::Other => self.process_call(thread, record),
@@ -50,13 +50,16 @@ impl Validator {
                 let stack = self.tracker.listener.stack;
                 self.tracker.listener.call_sequences.begin(record, stack, now);
             }
+            // A recorded command, for example a draw. As long as a command buffer is recorded with the same words as
+            // the last time, and nothing that they refer to has changed, nothing can be found: the cache keeps the
+            // call, and no more is done. At the first difference, the kept calls are processed.
             part @ (RecordingCall::Repeatable | RecordingCall::NotRepeatable) => {
                 let (is_repeatable, listener) = (part == RecordingCall::Repeatable, &mut self.tracker.listener);
                 match listener.call_sequences.compare_next(record, listener.stack, now, is_repeatable) {
                     NextCall::Same => {}
                     NextCall::Different => {
                         self.process_skipped_calls(thread);
-                        self.enter(thread, record);
+                        self.process_parameters(thread, record);
                     }
                     NextCall::NotCompared => self.process_call(thread, record),
                 }
@@ -68,6 +71,7 @@ impl Validator {
         }
     }
 
+    /// Gives a call to the tracker, which notifies its listener, [`ValidatedDevices`], of what the call does.
     fn process_call(&mut self, thread: u32, record: Record<'_>) {
         if !self.tracker.listener.checks_when_executed {
             self.tracker.listener.track_names(record);
@@ -75,7 +79,7 @@ impl Validator {
         if OpenPolls::is_poll(record.command()) {
             self.tracker.listener.track_poll(thread, record);
         }
-        self.tracker.enter(thread, record);
+        self.tracker.track_parameters(thread, record);
     }
 
     fn call_context(&self, thread: u32) -> CallContext {
@@ -115,11 +119,11 @@ impl Validator {
     }
 
     /// Processes the outputs of the last call of a thread.
-    pub fn leave(&mut self, thread: u32, record: Record<'_>) {
+    pub fn process_outputs(&mut self, thread: u32, record: Record<'_>) {
         if OpenPolls::is_poll(record.command()) {
             self.tracker.listener.track_poll(thread, record);
         }
-        self.tracker.leave(thread, record);
+        self.tracker.track_outputs(thread, record);
     }
 
     /// Also reports hazards with descriptors that shaders pick out of arrays. These hazards are possible, not certain.
@@ -258,8 +262,8 @@ impl Validator {
     }
 
     /// Diagnostics of causes that are in [`Validator::diagnostics`] already, about other parts of their resources.
-    pub fn variants(&self) -> &[Diagnostic] {
-        &self.tracker.listener.causes.variants
+    pub fn site_diagnostics(&self) -> &[Diagnostic] {
+        &self.tracker.listener.causes.site_diagnostics
     }
 
     /// How many findings have less than a whole explanation.

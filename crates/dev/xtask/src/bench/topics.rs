@@ -76,6 +76,13 @@ pub(super) const TOPICS: &[BenchTopic] = &[
         ],
     },
     BenchTopic {
+        name: "mapped",
+        title: "Writes to mapped memory",
+        text: "The cost of finding what the host wrote to memory that stays mapped: added to a `vkQueueSubmit` before \
+               which nothing was written, and to each page that was.",
+        sources: &[BenchSource::binary("mapped")],
+    },
+    BenchTopic {
         name: "validation",
         title: "Synchronization validation",
         text: "The cost that validation adds to a call on the null driver: *inline* on the application's thread, \

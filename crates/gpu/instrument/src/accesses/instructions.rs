@@ -25,7 +25,7 @@ impl FunctionRewriter<'_, '_> {
             Op::Store => self.store(instruction),
             Op::CopyMemory => self.copy_memory(instruction),
             Op::ArrayLength => self.array_length(instruction),
-            Op::FunctionCall => self.call(instruction),
+            Op::FunctionCall => self.function_call(instruction),
             Op::ExtInst if self.is_printing(instruction) => self.print(instruction),
             Op::SampledImage | Op::Image | Op::CopyObject => self.derived(instruction),
             Op::ImageTexelPointer => match self.cx.paths.path(&self.cx.types, instruction.id(3)) {
@@ -282,7 +282,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// A descriptor that is given to a function is chosen before the call.
-    fn call(&mut self, instruction: Instruction<'_>) {
+    fn function_call(&mut self, instruction: Instruction<'_>) {
         let mut changes: SmallVec<[(usize, u32); 3]> = SmallVec::new();
         for (place, argument) in (4..).zip(instruction.words_from(4)) {
             self.check_value_faults(instruction.at, *argument);

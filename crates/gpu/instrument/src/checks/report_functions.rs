@@ -16,10 +16,10 @@ use crate::{Check, ShaderTable};
 
 /// Adds the functions. Called after all sites are known.
 pub(crate) fn add_report_functions(cx: &mut Context<'_>, stages: &InvocationSource) {
-    let report = report(cx, stages);
+    let report = report_function(cx, stages);
     cx.editor.add(Section::Functions, report);
     if cx.calls_flush {
-        let flush = flush(cx);
+        let flush = flush_function(cx);
         cx.editor.add(Section::Functions, flush);
     }
     if cx.has_prints {
@@ -138,7 +138,7 @@ struct FaultWords {
 /// Counts a fault and, if it is the first at its site or the first there of its draw, writes its record.
 ///
 /// Parameters: the number of the site plus one, and the details.
-fn report(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
+fn report_function(cx: &mut Context<'_>, stages: &InvocationSource) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.report);
@@ -418,7 +418,7 @@ fn reserve_record(cx: &mut Context<'_>, code: &mut Vec<u32>, size: u32, few: boo
 }
 
 /// Reports the faults of an invocation, and clears them if it continues.
-fn flush(cx: &mut Context<'_>) -> Vec<u32> {
+fn flush_function(cx: &mut Context<'_>) -> Vec<u32> {
     let mut code = Vec::new();
     let code = &mut code;
     let (void, uint, boolean, function) = (cx.ids.void, cx.ids.uint, cx.ids.boolean, cx.ids.flush);

@@ -33,7 +33,7 @@ impl FileWriter {
         let (written_sender, written) = channel();
         let work = move || {
             FileWriterThread { writer, codec, sync_interval: every, last_sync: Instant::now() }
-                .run(&todo, &written_sender)
+                .write_until_closed(&todo, &written_sender)
         };
         let thread = std::thread::Builder::new().name("lavascope-writer".into()).spawn(work)?;
         Ok(FileWriter { jobs, written, thread: Some(thread) })
@@ -71,7 +71,11 @@ struct FileWriterThread {
 }
 
 impl FileWriterThread {
-    fn run(mut self, todo: &Receiver<WriteJob>, written_sender: &Sender<WrittenBlock>) -> io::Result<u64> {
+    fn write_until_closed(
+        mut self,
+        todo: &Receiver<WriteJob>,
+        written_sender: &Sender<WrittenBlock>,
+    ) -> io::Result<u64> {
         while let Ok(job) = todo.recv() {
             let result = match job {
                 WriteJob::Block(block) => self.writer.write_compressed(block, self.codec).map(|written_block| {

@@ -126,7 +126,7 @@ impl Capture {
             self.last_flush = Instant::now();
         }
         for written_block in self.writer.written() {
-            merger.release(written_block.stream, written_block.position);
+            merger.release(written_block.stream, written_block.word_offset);
         }
     }
 

@@ -58,14 +58,14 @@ impl TailStorage {
 }
 
 impl ChunkStorage for TailStorage {
-    fn claim(&self, stream: u32, position: u64, words: usize) -> Option<ChunkSpace> {
+    fn claim(&self, stream: u32, word_offset: u64, words: usize) -> Option<ChunkSpace> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let FreeSlot { head, words: count } = inner.take_slot(words)?;
         drop(inner);
-        let slot = TailSlot { stream, position, committed: 0, size: count as u64 };
-        let [stream, position, committed, size] = slot.to_words();
+        let slot = TailSlot { stream, word_offset, committed: 0, size: count as u64 };
+        let [stream, word_offset, committed, size] = slot.to_words();
         // A reader of the file takes a slot with a stream number as valid, so that word is written last.
-        for (at, word) in [(TailSlot::COMMITTED, committed), (3, size), (1, position), (0, stream)] {
+        for (at, word) in [(TailSlot::COMMITTED, committed), (3, size), (1, word_offset), (0, stream)] {
             word_of(head, at).store(word as usize, Ordering::Release);
         }
         // SAFETY: the slot has these words behind its head, and nobody else has the slot.

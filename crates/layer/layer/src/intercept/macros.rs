@@ -30,9 +30,14 @@ macro_rules! dispatch_table {
 }
 
 /// Defines a function for each command. It publishes the call to the listeners, and passes the call on.
+///
+/// Each line of `shims!` in `generated/mod.rs` is one command. That of `vkCmdDraw` begins with `cmd_draw: CmdDraw,
+/// CmdDrawParams, FnCmdDraw, device_of_command_buffer, [fast_pack::cmd_draw], Silent`: the command and its types, how
+/// to find the device that it is called on, the generated code that packs it, and that it returns nothing.
 macro_rules! shims {
     ($($name:ident: $command:ident, $params:ident, $ty:ident, $level:ident, [$($fast_pack:path)?], $leave:ident = fn($first:ident: $first_ty:ty $(, $parameter:ident: $parameter_ty:ty)*) -> $result:ty;)*) => {
         $(unsafe extern "system" fn $name($first: $first_ty $(, $parameter: $parameter_ty)*) -> $result {
+            // `$level` finds the instance or device of the handle, whose table has the next function, and the thread.
             // SAFETY: the implicit VUID of the command for its first parameter (`VUID-vkX-device-parameter` and the
             // like) makes that a dispatchable handle that is alive. It stays so until the shim returns: host access to
             // it is externally synchronized, so no other thread may destroy it meanwhile.
@@ -42,7 +47,7 @@ macro_rules! shims {
             let order = const { CommandOrdering::of(Command::$command) };
             // SAFETY: the registry gives the shim of a command that command's parameters, in their order. The
             // application called it with them, so that they obey the command's VUIDs until it returns.
-            let entered = unsafe { enter!(called, $command, order, &params, $($fast_pack)?) };
+            let entered = unsafe { enter_call!(called, $command, order, &params, $($fast_pack)?) };
             // Not in a function of its own, so that few frames lie between the debugger and the application.
             if entered.is_special() && entered.is_stop_wanted() {
                 lavascope_break_here();
@@ -58,10 +63,12 @@ macro_rules! shims {
             // memory stays until the shim returns. `result` is what the call returned. Only commands that are recorded
             // or submitted are skipped: they have no outputs, or `VK_ERROR_VALIDATION_FAILED_EXT` as the result, which
             // writes none.
-            unsafe { leave!($leave, entered, called, $command, order, &params, result) };
+            unsafe { leave_call!($leave, entered, called, $command, order, &params, result) };
             if ReturnBits::is_device_lost(&result) {
                 called.owner.on_device_lost(Command::$command);
             }
+            // A submission, presentation or wait: calls the messengers with what async validation found meanwhile
+            // (`Inbox::deliver`).
             if const { delivers_messages(Command::$command) } {
                 called.owner.deliver_messages();
             }
@@ -98,7 +105,7 @@ macro_rules! unshimmed {
 }
 
 /// Enters a call: with the generated code of the command in `fast_pack`, or by the command's description if it has none.
-macro_rules! enter {
+macro_rules! enter_call {
     ($called:ident, $command:ident, $order:ident, $params:expr,) => {
         enter_by_desc(
             $called.owner.handles(),
@@ -109,7 +116,7 @@ macro_rules! enter {
         )
     };
     ($called:ident, $command:ident, $order:ident, $params:expr, $fast_pack:path) => {
-        enter(
+        enter_call(
             &$called,
             Command::$command,
             $order,
@@ -121,9 +128,9 @@ macro_rules! enter {
 }
 
 /// Leaves a call: `Silent` commands have neither outputs nor a result.
-macro_rules! leave {
+macro_rules! leave_call {
     (Leaves, $entered:ident, $called:ident, $command:ident, $order:ident, $params:expr, $result:ident) => {
-        leave(
+        leave_call(
             $entered,
             $called.owner.handles(),
             Command::$command,

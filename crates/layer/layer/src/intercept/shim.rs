@@ -3,7 +3,7 @@
 use lavascope_abi::{Bool32, FnPtr, Result};
 
 pub(crate) use crate::intercept::calls::{
-    device_of, device_of_command_buffer, enter, enter_by_desc, instance_of, leave, leave_without_outputs,
+    device_of, device_of_command_buffer, enter_by_desc, enter_call, instance_of, leave_call, leave_without_outputs,
 };
 pub(crate) use crate::intercept::order::{CommandOrdering, delivers_messages};
 pub(crate) use crate::report::debugger::lavascope_break_here;

@@ -166,7 +166,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             headless_surfaces: unseen.then(|| headless_surface::HeadlessInstanceFunctions::begin(&mut table)),
             table,
             listeners,
-            finding_filter: (settings.sync && listeners.has_any(Listeners::READS | Listeners::INLINE))
+            finding_filter: (settings.sync && listeners.has_any(Listeners::READER | Listeners::INLINE))
                 .then(|| FindingFilter::of(&settings)),
             _listener_guards: listening,
             has_debug_utils: wishes.has_debug_utils,
@@ -309,7 +309,7 @@ fn start_listeners(settings: &Settings, messages: &Arc<Messages>) -> (Listeners,
             "stats"
         };
         match PROCESS_STATE.start_reading(settings) {
-            Ok(reading_guard) => (listeners, listening._reading) = (listeners | Listeners::READS, Some(reading_guard)),
+            Ok(reading_guard) => (listeners, listening._reading) = (listeners | Listeners::READER, Some(reading_guard)),
             Err(text) => {
                 complain(wanted, &text);
                 if settings.sync && !is_inline {
@@ -325,7 +325,7 @@ fn start_listeners(settings: &Settings, messages: &Arc<Messages>) -> (Listeners,
         }));
     }
     let has_stacks = settings.backtrace != BacktraceMode::Off && settings.sync;
-    if has_stacks && listeners.has_any(Listeners::READS | Listeners::INLINE) {
+    if has_stacks && listeners.has_any(Listeners::READER | Listeners::INLINE) {
         PROCESS_STATE.start_stacks(settings.backtrace);
         listeners |= Listeners::STACKS;
     }

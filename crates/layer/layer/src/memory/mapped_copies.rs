@@ -25,6 +25,8 @@ pub(super) struct MappedCopies {
     choice: DetectionChoice,
     /// Memories with a copy, by their ids.
     pub(super) all: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
+    /// Those of them to which the device may have written what was not read back. Taken before the state of a memory.
+    pub(super) device_written: Mutex<BTreeMap<u64, Arc<WatchedMemory>>>,
     resources: Mutex<DeviceResources>,
     /// Whether the device may write to any byte. Relaxed: what it guards is under locks.
     is_written_anywhere: AtomicBool,
@@ -77,11 +79,20 @@ impl MappedCopies {
             progress: DeviceProgress::default(),
             choice,
             all: Mutex::default(),
+            device_written: Mutex::default(),
             resources: Mutex::default(),
             is_written_anywhere: AtomicBool::new(false),
             has_late_writes: AtomicBool::new(false),
             device_pages: Mutex::default(),
         })
+    }
+
+    /// The device may write to the memory, or has written to it: that is read back after the next wait.
+    fn expect_device_writes(&self, memory: &Arc<WatchedMemory>) {
+        let mut device_written = lock(&self.device_written);
+        if memory.has_unread_copy() {
+            device_written.insert(memory.id.raw(), Arc::clone(memory));
+        }
     }
 
     /// Bytes that an image has.
@@ -148,6 +159,7 @@ impl HostVisibleMemories {
                 let bytes = run.start.saturating_sub(*start)..run.end.saturating_sub(*start).min(memory.size);
                 if bytes.start < bytes.end {
                     memory.add_device_pages(bytes);
+                    copies.expect_device_writes(memory);
                 }
             }
         }
@@ -225,6 +237,7 @@ impl HostVisibleMemories {
         if let Some(start) = memory.arena_start() {
             lock(&self.tracked).insert(start, Arc::clone(memory));
             lock(&copies.all).insert(memory.id.raw(), Arc::clone(memory));
+            copies.expect_device_writes(memory);
         }
         true
     }
@@ -242,6 +255,7 @@ impl HostVisibleMemories {
         }
         if let Some(copies) = &self.copies {
             lock(&copies.all).remove(&memory.id.raw());
+            lock(&copies.device_written).remove(&memory.id.raw());
         }
     }
 
@@ -271,7 +285,10 @@ impl HostVisibleMemories {
         let Some(copies) = &self.copies else { return };
         if !copies.is_written_anywhere.swap(true, Ordering::Relaxed) {
             let all: Vec<Arc<WatchedMemory>> = lock(&self.inner).all.values().cloned().collect();
-            all.iter().for_each(|it| lock(&it.state).copies.writable.add(BoundResource::Unknown, 0..it.size));
+            for memory in &all {
+                lock(&memory.state).copies.writable.add(BoundResource::Unknown, 0..memory.size);
+                copies.expect_device_writes(memory);
+            }
         }
     }
 
@@ -314,6 +331,7 @@ impl HostVisibleMemories {
             resources.bind(binding.resource, Arc::clone(&memory));
             drop(resources);
             lock(&memory.state).copies.writable.add(binding.resource, bytes);
+            copies.expect_device_writes(&memory);
         }
     }
 

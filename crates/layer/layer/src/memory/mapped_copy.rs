@@ -247,6 +247,16 @@ impl WatchedMemory {
         lock(&self.state).copies.driver_pages.iter_mut().for_each(|it| it.written.add(bytes.clone()));
     }
 
+    /// Whether it has a copy, and the device may have written what was not read back.
+    pub(super) fn has_unread_copy(&self) -> bool {
+        let CopyState { copy, driver_pages, writable, .. } = &mut lock(&self.state).copies;
+        let is_written = match driver_pages {
+            Some(pages) => !pages.written.0.is_empty(),
+            None => !writable.ranges().is_empty(),
+        };
+        copy.is_some() && is_written
+    }
+
     /// The device may have written to it, and the application may know.
     pub(super) fn read_back_if_mapped(&self, point: ProgressPoint) {
         let mut state = lock(&self.state);
@@ -537,8 +547,10 @@ impl HostVisibleMemories {
         let Some(copies) = &self.copies else { return };
         let point = copies.progress.point_after(&completion);
         self.find_device_writes();
-        let all: Vec<Arc<WatchedMemory>> = lock(&copies.all).values().cloned().collect();
-        all.iter().for_each(|it| it.read_back_if_mapped(point));
+        let written: Vec<Arc<WatchedMemory>> = lock(&copies.device_written).values().cloned().collect();
+        written.iter().for_each(|it| it.read_back_if_mapped(point));
+        // Only now: a thread that does not find a memory here does not wait for its bytes.
+        lock(&copies.device_written).retain(|_, it| it.has_unread_copy());
         copies.progress.complete(completion);
     }
 }

@@ -72,7 +72,7 @@ impl MappedWriteSink<'_> {
             }
         }
         // After the look: what another thread learned and then wrote about comes before.
-        let is_read = self.listeners.has_any(Listeners::READS);
+        let is_read = self.listeners.has_any(Listeners::READER);
         if is_read {
             self.thread.order_after_completed(&PROCESS_STATE.threads);
         }
@@ -82,7 +82,7 @@ impl MappedWriteSink<'_> {
         }
         let record = writing.finish(call, self.thread.order_edges());
         if self.listeners.has_any(Listeners::INLINE) {
-            findings.extend(inline_validation::validate_record(self.thread.number(), record).map(|it| *it));
+            findings.extend(inline_validation::validate_under_lock(self.thread.number(), record).map(|it| *it));
         }
         if is_read {
             self.thread.append(record);
@@ -97,7 +97,7 @@ impl MappedWriteSink<'_> {
         let call = self.thread.begin_beside();
         bytes.to_words(call, self.thread.order_edges(), &mut self.scratch.words);
         if self.listeners.has_any(Listeners::INLINE) {
-            inline_validation::validate_record(self.thread.number(), &self.scratch.words);
+            inline_validation::validate_under_lock(self.thread.number(), &self.scratch.words);
         }
         self.thread.append(&self.scratch.words);
         self.thread.end_record();

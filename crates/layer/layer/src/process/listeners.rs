@@ -12,7 +12,7 @@ impl Listeners {
     /// Records are printed on the application's thread, before the driver sees the call.
     pub(crate) const PRINTS: Listeners = Listeners(1);
     /// Records go into streams, which the reader reads.
-    pub(crate) const READS: Listeners = Listeners(2);
+    pub(crate) const READER: Listeners = Listeners(2);
     /// Records are validated on the application's thread.
     pub(crate) const INLINE: Listeners = Listeners(4);
     /// A validation wants the stacks of calls.

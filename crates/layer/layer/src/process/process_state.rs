@@ -245,7 +245,7 @@ impl ProcessState {
                 format!("no thread to read calls: {error}")
             })?);
             reader.process = process;
-            self.listeners.fetch_or(Listeners::READS.bits(), Ordering::Relaxed);
+            self.listeners.fetch_or(Listeners::READER.bits(), Ordering::Relaxed);
             termination::install();
             stop_reading_in_forks();
         }
@@ -280,13 +280,13 @@ impl ProcessState {
             reader_thread.process == std::process::id()
                 && reader_thread.thread.as_ref().is_some_and(|it| !it.is_finished())
         };
-        !self.listeners(Listeners::READS).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
+        !self.listeners(Listeners::READER).is_empty() && self.reader.try_lock().is_ok_and(|it| is_ours(&it))
     }
 
     /// Calls `question` with the validation, after it has processed all records; none if there is no validation.
     pub(crate) fn with_validation<T>(&self, question: impl FnOnce(&mut Validation) -> T) -> Option<T> {
         let mut state = lock(&READER_STATE);
-        state.drain();
+        state.read_all();
         state.validation.as_deref_mut().filter(|_| !self.is_disabled()).map(question)
     }
 
@@ -332,7 +332,7 @@ impl ProcessState {
     /// reader thread.
     fn stop(&self, reader: &mut ReaderThread) {
         let Some(thread) = reader.thread.take() else { return };
-        self.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        self.listeners.fetch_and(!Listeners::READER.bits(), Ordering::Relaxed);
         if reader.process != std::process::id() {
             // In a forked process, the thread and the report belong to the parent, and their locks may be taken.
             return std::mem::forget(thread);
@@ -351,7 +351,7 @@ impl ProcessState {
         }
         self.stream_control.clear_reader();
         if let Ok(mut state) = READER_STATE.try_lock() {
-            state.drain();
+            state.read_all();
             state.report_progress();
             if let Some(validation) = state.validation.as_mut().filter(|_| !self.is_disabled()) {
                 validation.end();
@@ -368,7 +368,7 @@ impl ProcessState {
 /// a call that it recorded would overwrite one of the parent.
 fn stop_reading_in_forks() {
     extern "C" fn stop() {
-        PROCESS_STATE.listeners.fetch_and(!Listeners::READS.bits(), Ordering::Relaxed);
+        PROCESS_STATE.listeners.fetch_and(!Listeners::READER.bits(), Ordering::Relaxed);
         PROCESS_STATE.set_capturing(false);
         forks::begin();
     }
@@ -389,13 +389,13 @@ fn reader_main() {
 fn read_until_stopped() {
     while !PROCESS_STATE.is_stopping.load(Ordering::Acquire) {
         let mut state = lock(&READER_STATE);
-        state.drain();
+        state.read_all();
         let ReaderState { stats, validation, report_timer, .. } = &mut *state;
         report_timer.report_if_due(|| report_progress(stats, validation));
         if PROCESS_STATE.is_final_report_wanted.load(Ordering::Acquire)
             && !PROCESS_STATE.is_final_report_done.load(Ordering::Relaxed)
         {
-            state.drain();
+            state.read_all();
             state.report_final();
             PROCESS_STATE.is_final_report_done.store(true, Ordering::Release);
         }
@@ -408,11 +408,13 @@ fn read_until_stopped() {
 
 impl ReaderState {
     /// Reads all available records. This does not end while records arrive faster than they are read.
-    fn drain(&mut self) {
-        while self.drain_some() > 0 {}
+    fn read_all(&mut self) {
+        while self.read_available() > 0 {}
     }
 
-    fn drain_some(&mut self) -> usize {
+    /// Gives each record that threads have published to the capture and to async validation. `Merger` takes the records
+    /// of all streams in an order in which the calls could have been made: each after those that its order edges name.
+    fn read_available(&mut self) -> usize {
         let ReaderState { merger, stats, validation, report_timer, capture } = self;
         let ordered = merger.drain(&PROCESS_STATE.threads, |ordered| {
             let OrderedRecord { thread, record, .. } = ordered;
@@ -427,7 +429,8 @@ impl ReaderState {
             }
             // Taken out of the option, so that it stays none if it panics.
             if let Some(mut item) = validation.take().filter(|_| !PROCESS_STATE.is_disabled()) {
-                item.process_record(thread, record);
+                // Messages wait in the `Inbox` of the device for a thread of the application, so none are returned.
+                item.validate_and_report(thread, record);
                 *validation = Some(item);
             }
             if is_call {

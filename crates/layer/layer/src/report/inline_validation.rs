@@ -107,11 +107,11 @@ pub(crate) struct InlineFindings {
 
 /// Validates a record. Returns what must be reported to the application because of it.
 #[inline(never)]
-pub(crate) fn validate_record(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
+pub(crate) fn validate_under_lock(thread: u32, record: &[u64]) -> Option<Box<InlineFindings>> {
     let mut state = lock();
     // Taken out of the option, so that it stays none if it panics.
     let mut validation = state.validation.take()?;
-    let messages = validation.process_record(thread, record).unwrap_or_default();
+    let messages = validation.validate_and_report(thread, record).unwrap_or_default();
     let first_accesses = validation.take_first_accesses();
     let found = (!messages.is_empty() || !first_accesses.is_empty())
         .then(|| Box::new(InlineFindings { thread, record: record.to_vec(), messages, first_accesses }));

@@ -265,8 +265,8 @@ struct ReportedSite {
 struct ReportedCause {
     /// Its index among the diagnostics.
     diagnostic_index: usize,
-    /// The index of its first site in [`Validator::variants`], if that is not the first site of the diagnostic.
-    variant: Option<usize>,
+    /// The index of its first site in [`Validator::site_diagnostics`], if that is not the first site of the diagnostic.
+    site_diagnostic: Option<usize>,
     /// The messages of the instance. Kept alive, so that no other instance gets the same address.
     messages: Arc<Messages>,
     rendered: Arc<RenderedFinding>,
@@ -288,7 +288,7 @@ impl ReportedCause {
     fn new(finding: ValidatorFinding, diagnostic: &Diagnostic, inbox: &Inbox) -> ReportedCause {
         ReportedCause {
             diagnostic_index: finding.cause,
-            variant: finding.variant,
+            site_diagnostic: finding.site_diagnostic,
             messages: inbox.messages.clone(),
             rendered: Arc::new(RenderedFinding::new(diagnostic, &inbox.messages, inbox.finding_filter)),
             count: 0,
@@ -312,7 +312,7 @@ impl ReportedCause {
     fn addition(&self, own: &Diagnostic, all: &Diagnostic) -> Option<Finding> {
         let occurrences = self.count - self.reported;
         // If the first sites are ignored, the others are not counted separately.
-        let sites = if self.variant.is_none() { all.sites - self.reported_sites } else { 0 };
+        let sites = if self.site_diagnostic.is_none() { all.sites - self.reported_sites } else { 0 };
         let before = self.reported_frames.map_or(0, |it| it.count);
         let frames = all.frames.filter(|it| Some(*it) != self.reported_frames);
         let frames = frames.map(|it| FrameSpan { first: it.first, last: it.last, count: it.count - before });
@@ -407,13 +407,15 @@ impl Validation {
         }
     }
 
-    /// Validates a record. Returns what must be sent to messengers at once.
-    pub(crate) fn process_record(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
+    /// Validates a record and reports its findings: to the report file and the log, and to messengers. Inline, the
+    /// messages are returned, and the caller sends them; async, they wait in the [`Inbox`] of the device until
+    /// `deliver`.
+    pub(crate) fn validate_and_report(&mut self, thread: u32, words: &[u64]) -> Option<Vec<PendingMessage>> {
         let head = RecordHeader::from_words(words[0], words[1]);
         let number = self.call_number(thread, head);
         let mut numbered = std::mem::take(&mut self.numbered);
         let words = if number == head.call { words } else { with_call_number(&mut numbered, words, number) };
-        let now = self.record_numbered(thread, words, head.call);
+        let now = self.validate_numbered(thread, words, head.call);
         self.numbered = numbered;
         now
     }
@@ -431,7 +433,7 @@ impl Validation {
 
     /// Processes a record with the call number that messages show. `stream_call` is the number of the call in its stream,
     /// under which the call stack was kept.
-    fn record_numbered(&mut self, thread: u32, words: &[u64], stream_call: u64) -> Option<Vec<PendingMessage>> {
+    fn validate_numbered(&mut self, thread: u32, words: &[u64], stream_call: u64) -> Option<Vec<PendingMessage>> {
         let Some(record) = from_trusted(words) else {
             let written = HostWrite::parse(words).filter(|it| !it.is_device_write())?;
             let stack = written.noticed_by().map_or(0, |it| self.stacks.take(thread, it, stream_call));
@@ -489,7 +491,7 @@ impl Validation {
     /// Writes a finding to the report and the log. Returns what must be sent to messengers.
     fn report_finding(&mut self, finding: ValidatorFinding) -> Option<PendingMessage> {
         let diagnostic = &self.validator.diagnostics()[finding.cause];
-        let own = finding.variant.map_or(diagnostic, |it| &self.validator.variants()[it]);
+        let own = finding.site_diagnostic.map_or(diagnostic, |it| &self.validator.site_diagnostics()[it]);
         let inbox = inbox_of(finding.device).filter(|it| it.finding_filter.accepts(finding, diagnostic))?;
         let (messages, causes) = (&inbox.messages, &mut self.causes);
         let instance = Arc::as_ptr(messages).addr();
@@ -525,8 +527,9 @@ impl Validation {
         if is_above_limit && (is_reported || count > 1) {
             return None;
         }
-        let rendered = match finding.variant {
-            variant if variant == cause.variant => cause.rendered.clone(),
+        // As text, ready to send.
+        let rendered = match finding.site_diagnostic {
+            site_diagnostic if site_diagnostic == cause.site_diagnostic => cause.rendered.clone(),
             _ => Arc::new(RenderedFinding::new(own, messages, inbox.finding_filter)),
         };
         // The log gets each site once, as a messenger does.
@@ -564,10 +567,10 @@ impl Validation {
     /// Writes new counts, sites and frames of each cause to the report.
     pub(crate) fn report_counts(&mut self) {
         self.report_coverage();
-        let (diagnostics, variants) = (self.validator.diagnostics(), self.validator.variants());
+        let (diagnostics, site_diagnostics) = (self.validator.diagnostics(), self.validator.site_diagnostics());
         for cause in self.causes.iter_mut().filter(|it| it.rendered.ignored_by.is_empty() && it.reported > 0) {
             let all = &diagnostics[cause.diagnostic_index];
-            let own = cause.variant.map_or(all, |it| &variants[it]);
+            let own = cause.site_diagnostic.map_or(all, |it| &site_diagnostics[it]);
             if let Some(addition) = cause.addition(own, all)
                 && report_file::finding(&addition)
             {

@@ -51,10 +51,10 @@ pub(crate) fn each_damaged(seed: u64, records: u64, mut give: impl FnMut(&[u64],
         let mut packer = Packer::new(&SimHandles, &SyntheticObjects);
         if is_leave {
             // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all of its targets.
-            unsafe { packer.leave(&mut stream, command, image, done) };
+            unsafe { packer.pack_outputs(&mut stream, command, image, done) };
         } else {
             // SAFETY: `random_call_memory` made it for this command, and `memory` keeps all of its targets.
-            unsafe { packer.enter(&mut stream, command, image, done) };
+            unsafe { packer.pack_parameters(&mut stream, command, image, done) };
         }
         for _ in 0..50 {
             let mut words = stream.words().to_vec();
@@ -92,9 +92,13 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     let mut packer = Packer::new(&Raw, &ReadAll);
     let again = match record.phase() {
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        RecordPhase::Enter => Some(unsafe { packer.enter(&mut stream, record.command(), image, record.call_number()) }),
+        RecordPhase::Enter => {
+            Some(unsafe { packer.pack_parameters(&mut stream, record.command(), image, record.call_number()) })
+        }
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        RecordPhase::Leave => unsafe { packer.leave(&mut stream, record.command(), image, record.call_number()) },
+        RecordPhase::Leave => unsafe {
+            packer.pack_outputs(&mut stream, record.command(), image, record.call_number())
+        },
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();

@@ -183,8 +183,8 @@ pub(crate) struct BlockHead {
     pub(crate) stream: u32,
     /// Blocks are counted from zero. A gap means that a block is lost.
     pub(crate) sequence: u64,
-    /// For calls: the position of the block's first word in the stream, and its number of words.
-    pub(crate) position: u64,
+    /// For calls: the number of words before the block in the stream, and its number of words.
+    pub(crate) word_offset: u64,
     pub(crate) words: u32,
     /// For calls: the number and the time of the first call, and the number of records.
     pub(crate) call: u64,
@@ -204,7 +204,7 @@ impl BlockHead {
         all[8..12].copy_from_slice(&self.stream.to_le_bytes());
         all[12..16].copy_from_slice(&self.words.to_le_bytes());
         all[16..24].copy_from_slice(&self.sequence.to_le_bytes());
-        all[24..32].copy_from_slice(&self.position.to_le_bytes());
+        all[24..32].copy_from_slice(&self.word_offset.to_le_bytes());
         all[32..40].copy_from_slice(&self.call.to_le_bytes());
         all[40..48].copy_from_slice(&self.time.to_le_bytes());
         all[48..52].copy_from_slice(&self.count.to_le_bytes());
@@ -250,7 +250,7 @@ impl BlockHead {
             stream: number(8),
             words: number(12),
             sequence: long(16),
-            position: long(24),
+            word_offset: long(24),
             call: long(32),
             time: long(40),
             count: number(48),
@@ -329,7 +329,7 @@ mod tests {
             codec: Codec::None,
             stream: 3,
             sequence: 4,
-            position: 5,
+            word_offset: 5,
             words: 6,
             call: 7,
             time: 8,

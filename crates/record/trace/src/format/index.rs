@@ -5,13 +5,13 @@ use lavascope_abi::Command;
 use crate::format::block::{BLOCK_MAX, BlockKind};
 use crate::format::byte_reader::{ByteReader, FormatError, put_varint};
 
-/// The position of a block, and what it contains.
+/// Where a block stands in the file, and what it contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockEntry {
     pub(crate) at: u64,
     pub(crate) kind: BlockKind,
     pub(crate) stream: u32,
-    pub(crate) position: u64,
+    pub(crate) word_offset: u64,
     pub(crate) words: u32,
     pub(crate) call: u64,
     pub(crate) time: u64,
@@ -105,7 +105,7 @@ fn encode(entries: &[BlockEntry], moments: &[SeekPoint], version: u32) -> Vec<u8
         let numbers = [
             entry.at,
             entry.stream.into(),
-            entry.position,
+            entry.word_offset,
             entry.words.into(),
             entry.call,
             entry.time,
@@ -144,7 +144,7 @@ fn decode_entry(from: &mut ByteReader<'_>) -> Result<BlockEntry, FormatError> {
         kind,
         at: from.varint()?,
         stream: short(from)?,
-        position: from.varint()?,
+        word_offset: from.varint()?,
         words: short(from)?,
         call: from.varint()?,
         time: from.varint()?,
@@ -163,7 +163,7 @@ mod tests {
             at,
             kind: BlockKind::Calls,
             stream: 3,
-            position: at * 2,
+            word_offset: at * 2,
             words: 4,
             call: u64::MAX,
             time: at,

@@ -58,7 +58,7 @@ pub struct TailSlot {
     /// Zero if the slot is free.
     pub stream: u32,
     /// Position of its first word in the stream.
-    pub position: u64,
+    pub word_offset: u64,
     /// Number of complete words.
     pub committed: u64,
     /// Capacity in words.
@@ -71,19 +71,19 @@ impl TailSlot {
     pub const COMMITTED: usize = 2;
 
     pub fn to_words(self) -> [u64; TailSlot::HEAD_WORDS] {
-        [u64::from(self.stream), self.position, self.committed, self.size]
+        [u64::from(self.stream), self.word_offset, self.committed, self.size]
     }
 
     fn from_words(words: &[u64]) -> Option<TailSlot> {
-        let [stream, position, committed, size] = *words.first_chunk()?;
-        Some(TailSlot { stream: u32::try_from(stream).ok()?, position, committed, size })
+        let [stream, word_offset, committed, size] = *words.first_chunk()?;
+        Some(TailSlot { stream: u32::try_from(stream).ok()?, word_offset, committed, size })
     }
 }
 
 /// The tails of all streams.
 pub struct Tail {
     header: TailHeader,
-    /// By stream: runs of words, each with its position.
+    /// By stream: runs of words, each with its offset in words.
     runs: FxHashMap<u32, Vec<(u64, Vec<u64>)>>,
 }
 
@@ -101,7 +101,7 @@ impl Tail {
             let own = &words[at + TailSlot::HEAD_WORDS..];
             let is_sane = slot.committed <= slot.size && slot.size <= own.len() as u64 && slot.size > 0;
             if is_sane && slot.stream != 0 {
-                runs.entry(slot.stream).or_default().push((slot.position, own[..slot.committed as usize].to_vec()));
+                runs.entry(slot.stream).or_default().push((slot.word_offset, own[..slot.committed as usize].to_vec()));
             }
             let taken = if is_sane { TailSlot::HEAD_WORDS + slot.size as usize } else { 1 };
             at += taken.next_multiple_of(header.slot_words as usize);
@@ -119,10 +119,10 @@ impl Tail {
         self.runs.keys().copied().collect()
     }
 
-    /// The records of a stream from a position on.
-    pub(crate) fn records(&self, stream: u32, position: u64, damages: &mut Vec<Damage>) -> DecodedRecords {
+    /// The records of a stream from an offset in words on.
+    pub(crate) fn records(&self, stream: u32, word_offset: u64, damages: &mut Vec<Damage>) -> DecodedRecords {
         let mut all = DecodedRecords::default();
-        let mut next = position;
+        let mut next = word_offset;
         for (first, words) in self.runs.get(&stream).into_iter().flatten() {
             let end = first.saturating_add(words.len() as u64);
             if end <= next {
@@ -143,8 +143,8 @@ impl Tail {
     }
 }
 
-fn lost(stream: u32, position: u64, words: u64) -> Damage {
-    let what = format!("stream {stream}: {words} words from word {position} on are no records");
+fn lost(stream: u32, word_offset: u64, words: u64) -> Damage {
+    let what = format!("stream {stream}: {words} words from word {word_offset} on are no records");
     Damage { at: 0, size: words.saturating_mul(8), what }
 }
 
@@ -193,9 +193,9 @@ mod tests {
     /// Slots of 32 words: one of stream 5, a free one, one of stream 5 that takes two, one of stream 6.
     fn file() -> Vec<u8> {
         let mut words = Vec::new();
-        let mut slot = |stream, position, size: usize, own: &[u64]| {
+        let mut slot = |stream, word_offset, size: usize, own: &[u64]| {
             let committed = own.len() as u64;
-            words.extend(TailSlot { stream, position, committed, size: size as u64 }.to_words());
+            words.extend(TailSlot { stream, word_offset, committed, size: size as u64 }.to_words());
             words.extend(own);
             words.resize(words.len() + size - own.len(), 0xdead);
         };

@@ -144,7 +144,7 @@ impl<'a> Trace<'a> {
     /// Number of words of a stream in the file. The tail continues after them.
     pub fn stored_words(&self, stream: u32) -> u64 {
         let own = self.calls().filter(|it| it.stream == stream);
-        own.map(|it| it.position.saturating_add(it.words.into())).max().unwrap_or(0)
+        own.map(|it| it.word_offset.saturating_add(it.words.into())).max().unwrap_or(0)
     }
 
     /// The metadata of the capture.
@@ -178,7 +178,7 @@ impl<'a> Trace<'a> {
     /// The blocks with calls of a stream, in order.
     pub(crate) fn blocks_of(&self, stream: u32) -> Vec<BlockEntry> {
         let mut all: Vec<BlockEntry> = self.calls().filter(|it| it.stream == stream).copied().collect();
-        all.sort_by_key(|it| it.position);
+        all.sort_by_key(|it| it.word_offset);
         all
     }
 
@@ -342,9 +342,9 @@ impl<'a> Trace<'a> {
                         self.damage(at, 0, format!("{} blocks are missing before this one", head.sequence - sequence));
                     }
                     sequence = head.sequence + 1;
-                    let BlockHead { kind, stream, position, words, call, time, count, .. } = head;
+                    let BlockHead { kind, stream, word_offset, words, call, time, count, .. } = head;
                     if kind != BlockKind::Index {
-                        self.entries.push(BlockEntry { at, kind, stream, position, words, call, time, count });
+                        self.entries.push(BlockEntry { at, kind, stream, word_offset, words, call, time, count });
                     }
                     at += head.size() as u64;
                 }

@@ -10,10 +10,10 @@ use crate::write::recorder::RawBlock;
 
 /// The end of a file, after the index.
 pub(crate) const END_MAGIC: [u8; 8] = *b"LAVAEND\n";
-/// The magic number, the position of the index, and its number of blocks.
+/// The magic number, the place of the index, and its number of blocks.
 pub(crate) const END_SIZE: usize = 24;
 
-/// A compressed block, without its position in the file.
+/// A compressed block, without its place in the file.
 pub struct CompressedBlock {
     raw: RawBlock,
     raw_size: u32,
@@ -35,13 +35,13 @@ impl RawBlock {
     }
 }
 
-/// The position of a block in the file.
+/// Where a block stands in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrittenBlock {
     pub kind: BlockKind,
     pub stream: u32,
     /// Number of words of the stream that are in the file now.
-    pub position: u64,
+    pub word_offset: u64,
 }
 
 /// Appends blocks to a file.
@@ -110,7 +110,7 @@ impl<W: Write> BlockWriter<W> {
             codec,
             stream: raw.stream,
             sequence: self.sequence,
-            position: raw.position,
+            word_offset: raw.word_offset,
             words: raw.words,
             call: raw.call,
             time: raw.time,
@@ -126,11 +126,11 @@ impl<W: Write> BlockWriter<W> {
         bytes.resize(head.size(), 0);
         debug_assert!(bytes.len().is_multiple_of(ALIGNMENT) && bytes.len() >= BLOCK_HEAD_SIZE);
         self.out.write_all(&bytes)?;
-        let RawBlock { kind, stream, position, words, call, time, count, .. } = raw;
-        self.entries.push(BlockEntry { at: self.at, kind, stream, position, words, call, time, count });
+        let RawBlock { kind, stream, word_offset, words, call, time, count, .. } = raw;
+        self.entries.push(BlockEntry { at: self.at, kind, stream, word_offset, words, call, time, count });
         self.at += bytes.len() as u64;
         self.sequence += 1;
-        Ok(WrittenBlock { kind, stream, position: position + u64::from(words) })
+        Ok(WrittenBlock { kind, stream, word_offset: word_offset + u64::from(words) })
     }
 
     /// Size of the valid part of the file.

@@ -20,7 +20,7 @@ const INLINE_BODY_MAX: usize = 512;
 pub struct RawBlock {
     pub kind: BlockKind,
     pub stream: u32,
-    pub(crate) position: u64,
+    pub(crate) word_offset: u64,
     pub(crate) words: u32,
     pub(crate) call: u64,
     pub(crate) time: u64,
@@ -30,7 +30,7 @@ pub struct RawBlock {
 
 impl RawBlock {
     pub(crate) fn new(kind: BlockKind, contents: Vec<u8>) -> RawBlock {
-        RawBlock { kind, stream: 0, position: 0, words: 0, call: 0, time: 0, count: 0, contents }
+        RawBlock { kind, stream: 0, word_offset: 0, words: 0, call: 0, time: 0, count: 0, contents }
     }
 
     /// Metadata of a capture, as JSON.
@@ -39,7 +39,7 @@ impl RawBlock {
     }
 }
 
-/// A record with its position in the stream.
+/// A record with its place in the stream.
 #[derive(Clone)]
 pub struct StreamRecord<'a> {
     pub stream: u32,
@@ -65,8 +65,8 @@ pub struct TraceRecorder {
 #[derive(Default)]
 struct StreamEncoder {
     columns: ColumnEncoder,
-    /// The position of the block that is being collected, and its number of words.
-    position: u64,
+    /// The number of words before the block that is being collected, and that of the block.
+    word_offset: u64,
     words: u32,
     /// Number and time of its first record.
     first: Option<(u64, u64)>,
@@ -105,10 +105,10 @@ impl TraceRecorder {
             flush_stream(stream, own, &mut self.contents, give);
         }
         if own.first.is_none() {
-            (own.first, own.position) = (Some((head.call, time)), span.start);
+            (own.first, own.word_offset) = (Some((head.call, time)), span.start);
         }
         own.columns.push(time, head, body, order_edges);
-        own.words = (span.end - own.position) as u32;
+        own.words = (span.end - own.word_offset) as u32;
     }
 
     /// Passes all collected blocks to `give`.
@@ -175,7 +175,7 @@ fn flush_stream(number: u32, stream: &mut StreamEncoder, contents: &mut ContentS
     give(RawBlock {
         kind: BlockKind::Calls,
         stream: number,
-        position: stream.position,
+        word_offset: stream.word_offset,
         words: stream.words,
         call,
         time,

@@ -32,11 +32,11 @@ pub fn repair(trace: &Trace<'_>, tail: Option<&Tail>) -> Result<Repair, TraceErr
         let Some(tail) = tail.filter(|it| it.header().id == trace.header().id) else { continue };
         let first = trace.stored_words(stream);
         let found = tail.records(stream, first, &mut Vec::new());
-        let mut position = first;
+        let mut word_offset = first;
         for place in &found.spans {
             let record = &found.words[place.first as usize..place.end as usize];
-            let span = position..position + record.len() as u64 + 1;
-            position = span.end;
+            let span = word_offset..word_offset + record.len() as u64 + 1;
+            word_offset = span.end;
             records += 1;
             recorder.add_record(StreamRecord { stream, span, time: place.time, record }, &mut |raw_block| {
                 blocks.push(raw_block)

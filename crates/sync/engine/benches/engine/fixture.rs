@@ -125,8 +125,8 @@ impl EngineFixture {
         self.engine.begin_recording(id, QUEUE, false);
         for command in commands {
             let found = match command {
-                Command::Action(accesses) => self.engine.record_action(id, &accesses, |it| it),
-                command => Some(self.engine.record(id, command)).filter(|it| !it.is_empty()).map(Box::new),
+                Command::Action(accesses) => self.engine.check_action(id, &accesses, |it| it),
+                command => Some(self.engine.check_command(id, command)).filter(|it| !it.is_empty()).map(Box::new),
             };
             assert!(found.is_none(), "the program is right");
         }

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use lavascope_collections::IntervalMap;
-use lavascope_sync_ir::{Access, Region, ResourceId};
+use lavascope_sync_ir::{Access, Hazard, Region, ResourceId};
 
 use smallvec::SmallVec;
 
@@ -20,8 +20,8 @@ use crate::access::addressed_access::AddressedAccess;
 use crate::access::range_state::{Accessor, Conflict, RangeState};
 use crate::access::usages::{SYNC_TABLES, UsageIndex};
 use crate::command_buffer::marks::{MarkChange, MarkMode, MarkUpdate};
-use crate::command_buffer::plans::{ActionAccesses, CommandPlans, MarkedAccesses, PlanKind};
 use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::command_buffer::prepared_commands::{ActionAccesses, MarkedAccesses, PreparedCommands, PreparedKind};
 use crate::dependency::clocks::Tag;
 use crate::memory::addresses::{AddressLookup, ResourceIdentity};
 use crate::memory::aliases;
@@ -43,12 +43,12 @@ impl CommandExecutor<'_> {
         if self.is_tracking_contents() {
             self.check_contents(tag, &uses());
         }
-        for read in commands.plans.possible_reads(index) {
+        for read in commands.list.possible_reads(index) {
             let begin = self.scope_begin();
             let QueueTimeline { clock, rare_order, .. } = self.timeline();
             rare_order.possible_reads.add(read.usage, tag, begin, clock);
         }
-        let buffer_marker = commands.plans.marker(index);
+        let buffer_marker = commands.list.marker(index);
         if let Some(stage) = buffer_marker {
             self.begin_marker(tag, stage);
         }
@@ -57,39 +57,41 @@ impl CommandExecutor<'_> {
         }
         let (kind, addressed) = commands.addressed_accesses(index, &self.device.addresses);
         let is_done = match kind {
-            PlanKind::Disjoint => self.check_and_add(tag, &commands.plans, index),
-            PlanKind::Overlapping => self.check_then_add(tag, addressed),
-            PlanKind::UnknownAddresses | PlanKind::NotAction => false,
+            // No written range overlaps another range of the command in part, so each range is checked by itself.
+            PreparedKind::Disjoint => self.check_and_add(tag, &commands.list, index),
+            PreparedKind::Overlapping => self.check_then_add(tag, addressed),
+            PreparedKind::UnknownAddresses | PreparedKind::NotAction => false,
         };
         if !is_done {
             self.progress.is_clean = false;
             let is_marked = self.progress.marking == MarkMode::Apply;
             let after_write: Vec<&AddressedAccess> =
-                if is_marked { commands.plans.accesses_after_write(index).collect() } else { Vec::new() };
+                if is_marked { commands.list.accesses_after_write(index).collect() } else { Vec::new() };
             self.check_and_add_each(tag, &uses(), &after_write);
         }
         if let Some(stage) = buffer_marker {
             self.end_marker(tag, stage, accesses.iter().last());
         }
-        is_done && kind == PlanKind::Disjoint
+        is_done && kind == PreparedKind::Disjoint
     }
 
     /// The fast path, which looks up each range once. Returns false if there is a conflict, or if a resource has aliases.
     /// The caller then adds all accesses of the command again, which changes nothing for those added by then.
     #[inline]
-    fn check_and_add(&mut self, tag: Tag, plans: &CommandPlans, index: usize) -> bool {
+    fn check_and_add(&mut self, tag: Tag, list: &PreparedCommands, index: usize) -> bool {
         let (addresses, is_rendering) = (&self.device.addresses, self.instance.is_some());
         if addresses.alias_count() != 0
-            && plans.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
+            && list.addressed_accesses(index).1.iter().any(|it| addresses.has_aliases(it.resource))
         {
             return false;
         }
         let mut word = 0;
-        while let Some(marked) = plans.marked_word(index, word) {
+        while let Some(marked) = list.marked_word(index, word) {
             word += 1;
+            // The checks and additions for which marks say that other commands of the command buffer cover them.
             let skipped = self.progress.skipped(marked.marks, is_rendering);
             let left = marked.valid_bits & !(skipped.checks & skipped.additions);
-            if left != 0 && !self.check_and_add_word(tag, plans, marked, left, skipped.checks) {
+            if left != 0 && !self.check_and_add_word(tag, list, marked, left, skipped.checks) {
                 return false;
             }
         }
@@ -101,7 +103,7 @@ impl CommandExecutor<'_> {
     fn check_and_add_word(
         &mut self,
         tag: Tag,
-        plans: &CommandPlans,
+        list: &PreparedCommands,
         marked: MarkedAccesses<'_>,
         left: u64,
         unchecked: u64,
@@ -129,7 +131,7 @@ impl CommandExecutor<'_> {
                 }
                 continue;
             };
-            if unchecked & bits == 0 && has_conflict(state, addressed, is_write, &context) {
+            if unchecked & bits == 0 && has_range_conflict(state, addressed, is_write, &context) {
                 return false;
             }
             let mut is_marked = state.is_marked();
@@ -137,8 +139,8 @@ impl CommandExecutor<'_> {
                 written_before |= if state.is_written() { bits } else { 0 };
                 if is_write {
                     is_marked = true;
-                    progress.mark_overwritten(plans, state, addressed_access);
-                } else if progress.mark_read(plans, state, &context, addressed_access, at) && !state.is_written() {
+                    progress.mark_overwritten(list, state, addressed_access);
+                } else if progress.mark_read(list, state, &context, addressed_access, at) && !state.is_written() {
                     read_before |= bits;
                 }
             }
@@ -158,10 +160,10 @@ impl CommandExecutor<'_> {
     pub(crate) fn add_last_repeated(&mut self, commands: &PreparedCommandBuffer, index: usize) {
         let is_rendering = self.instance.is_some();
         let mut word = 0;
-        while let Some(marked) = commands.plans.marked_word(index, word) {
+        while let Some(marked) = commands.list.marked_word(index, word) {
             word += 1;
             let left = marked.marks.repeated(is_rendering) & !marked.marks.repeated_by_next;
-            if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PlanKind::Disjoint {
+            if left != 0 && commands.addressed_accesses(index, &self.device.addresses).0 == PreparedKind::Disjoint {
                 self.add_word(marked, left);
             }
         }
@@ -291,7 +293,7 @@ impl CommandExecutor<'_> {
         if !conflicts.is_empty() && self.instance.is_some() {
             self.remove_reads_before_load(&mut conflicts, (resource_use.usage, resource_use.order));
         }
-        self.device.report(tag, resource_use.resource, conflicts);
+        self.device.report_conflicts(tag, resource_use.resource, conflicts);
     }
 
     /// Removes conflicts of a draw or a store operation with reads that happen before the load operation of the same
@@ -333,8 +335,9 @@ impl CommandExecutor<'_> {
     }
 }
 
+/// Whether one of the accesses of a command to one range conflicts with the state of the range.
 #[inline]
-fn has_conflict(
+fn has_range_conflict(
     state: &RangeState,
     addressed: &[AddressedAccess],
     is_write: bool,
@@ -380,7 +383,7 @@ fn check_and_add_parts(
     states.update(range.clone(), |_, state| {
         parts += 1;
         match state {
-            Some(state) if is_checked && has_conflict(state, addressed, is_write, context) => is_fine = false,
+            Some(state) if is_checked && has_range_conflict(state, addressed, is_write, context) => is_fine = false,
             Some(state) => {
                 add_all(state, addressed, is_write, context);
                 state.set_marked(false);
@@ -397,6 +400,47 @@ fn check_and_add_parts(
         states.merge_equal_neighbors(range.clone());
     }
     is_fine
+}
+
+impl EngineDevice {
+    /// Adds the conflicts of an access to a resource to the hazards of the device. Whoever executes the command takes them:
+    /// `IsolatedExecution::take_findings` while it is recorded, `Engine::take_hazards` when a queue executes it.
+    pub(crate) fn report_conflicts(
+        &mut self,
+        tag: Tag,
+        resource: ResourceId,
+        conflicts: Vec<(Range<u64>, Vec<Conflict>)>,
+    ) {
+        let Some(at) = Some(tag).filter(|_| !conflicts.is_empty()).and_then(|it| self.locations.get(it)) else {
+            return;
+        };
+        let first = self.hazards.len();
+        for (range, conflicts) in conflicts {
+            for conflict in conflicts {
+                let Some(prior) = self.locations.get(conflict.prior) else { continue };
+                for region in self.addresses.regions(resource, &range) {
+                    let found = Hazard { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
+                    push_or_merge_hazard(&mut self.hazards, first, found);
+                }
+            }
+        }
+    }
+}
+
+/// Adds a hazard, or merges it with the same hazard on other components of the same texels.
+fn push_or_merge_hazard(all: &mut Vec<Hazard>, first: usize, new: Hazard) {
+    for own in &mut all[first..] {
+        let is_same = (own.kind, &own.prior) == (new.kind, &new.prior);
+        if let (true, Region::Image(left), Region::Image(right)) = (is_same, &mut own.region, &new.region) {
+            let is_there = (left.aspects, &left.mips, &left.layers, left.area)
+                == (right.aspects, &right.mips, &right.layers, right.area);
+            if is_there {
+                left.components.0 |= right.components.0;
+                return;
+            }
+        }
+    }
+    all.push(new);
 }
 
 /// A use of a region of a resource, with the usage of the tables.

@@ -102,7 +102,7 @@ impl Engine {
     fn check_isolated(&mut self, id: CommandBufferId) {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
-        let until = commands.plans.len();
+        let until = commands.list.len();
         let Some(DeferredCheck::Primary { queue, checked, is_executed: false }) = &mut commands.deferred else {
             return;
         };

@@ -31,7 +31,7 @@
 use crate::access::access_context::AccessContext;
 use crate::access::addressed_access::AddressedAccess;
 use crate::access::range_state::RangeState;
-use crate::command_buffer::plans::{CommandPlans, PlanKind};
+use crate::command_buffer::prepared_commands::{PreparedCommands, PreparedKind};
 use crate::dependency::clocks::Tag;
 use crate::queue::device::TAGS_PER_COMMAND;
 
@@ -85,7 +85,8 @@ impl AccessMarks {
 /// What an execution does with marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MarkMode {
-    /// The execution neither sets nor uses marks, except for repeated accesses, which `plans` marks without execution.
+    /// The execution neither sets nor uses marks, except for repeated accesses, which `prepared_commands` marks without
+    /// execution.
     Off,
     /// The command buffer is being recorded: the execution sets marks.
     Set,
@@ -106,8 +107,8 @@ pub(crate) struct ExecutionProgress {
     pub(crate) visible_since: Tag,
     /// The current run of commands with consecutive tags.
     pub(crate) command_run: CommandRun,
-    /// Marks that this execution sets. They are applied afterwards (`check_until`), because the plans are borrowed
-    /// meanwhile.
+    /// Marks that this execution sets. They are applied afterwards (`check_until`), because the list of commands is
+    /// borrowed meanwhile.
     pub(crate) mark_updates: Vec<MarkUpdate>,
 }
 
@@ -129,7 +130,7 @@ impl CommandRun {
 /// A change of one word of marks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MarkUpdate {
-    /// The index of the [`AccessMarks`] in the plans.
+    /// The index of the [`AccessMarks`] in the list of commands.
     pub(crate) word: u32,
     pub(crate) change: MarkChange,
 }
@@ -196,7 +197,7 @@ impl ExecutionProgress {
     #[inline]
     pub(crate) fn mark_read(
         &mut self,
-        plans: &CommandPlans,
+        list: &PreparedCommands,
         state: &RangeState,
         context: &AccessContext<'_>,
         read: &AddressedAccess,
@@ -204,14 +205,14 @@ impl ExecutionProgress {
     ) -> bool {
         let Some(last_read) = state.last_read(read.usage, read.order) else { return false };
         let Some(command) = self.command_run.command_of_tag(last_read) else { return false };
-        let (kind, addressed) = plans.addressed_accesses(command);
+        let (kind, addressed) = list.addressed_accesses(command);
         // Commands that use the same resources mostly have them at the same positions.
         let is_same_read = |it: &AddressedAccess| it.is_same_use(read);
         let is_at_position = addressed.get(position).is_some_and(is_same_read);
         let found = if is_at_position { Some(position) } else { addressed.iter().position(is_same_read) };
-        let Some(found) = found.filter(|_| kind == PlanKind::Disjoint) else { return false };
-        let (word, bit) = plans.mark_position(command, found);
-        let is_not_first = || plans.marks_at(word).checked_by_earlier_access() & bit != 0;
+        let Some(found) = found.filter(|_| kind == PreparedKind::Disjoint) else { return false };
+        let (word, bit) = list.mark_position(command, found);
+        let is_not_first = || list.marks_at(word).checked_by_earlier_access() & bit != 0;
         // A read of an earlier subpass stays in the state by itself; the new read does not replace it.
         if state.is_marked() && last_read > context.subpass_begin && is_not_first() {
             self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
@@ -221,19 +222,19 @@ impl ExecutionProgress {
 
     /// Marks the accesses in the state of a range as superseded, if rules 5 and 6 allow it: a write is about to replace
     /// them.
-    pub(crate) fn mark_overwritten(&mut self, plans: &CommandPlans, state: &RangeState, write: &AddressedAccess) {
+    pub(crate) fn mark_overwritten(&mut self, list: &PreparedCommands, state: &RangeState, write: &AddressedAccess) {
         if !state.is_marked() {
             return;
         }
         state.each_tag(|tag| {
             let Some(command) = self.command_run.command_of_tag(tag) else { return };
-            let (kind, addressed) = plans.addressed_accesses(command);
-            if kind != PlanKind::Disjoint {
+            let (kind, addressed) = list.addressed_accesses(command);
+            if kind != PreparedKind::Disjoint {
                 return;
             }
             for (position, _) in addressed.iter().enumerate().filter(|it| it.1.range == write.range) {
-                let (word, bit) = plans.mark_position(command, position);
-                let marks = plans.marks_at(word);
+                let (word, bit) = list.mark_position(command, position);
+                let marks = list.marks_at(word);
                 if (marks.writes | marks.checked_by_earlier_access()) & bit != 0 {
                     self.mark_updates.push(MarkUpdate { word, change: MarkChange::Superseded(bit) });
                 }

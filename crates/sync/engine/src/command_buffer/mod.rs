@@ -2,7 +2,7 @@
 
 pub(crate) mod deferred_checks;
 pub(crate) mod marks;
-pub(crate) mod plans;
 pub(crate) mod prepared;
+pub(crate) mod prepared_commands;
 pub(crate) mod recording;
 pub(crate) mod used_blocks;

@@ -4,7 +4,7 @@ use lavascope_sync_ir::{Access, Command, CommandBuffer, CommandBufferId, Queue, 
 
 use crate::access::addressed_access::AddressedAccess;
 use crate::command_buffer::deferred_checks::DeferredCheck;
-use crate::command_buffer::plans::{CommandPlans, PlanKind};
+use crate::command_buffer::prepared_commands::{PreparedCommands, PreparedKind};
 use crate::command_buffer::recording::{IsolatedExecution, ReportedFindings};
 use crate::command_buffer::used_blocks::UsedBlocks;
 use crate::memory::addresses::AddressMap;
@@ -12,7 +12,7 @@ use crate::memory::addresses::AddressMap;
 /// A command buffer, made ready.
 #[derive(Default)]
 pub struct PreparedCommandBuffer {
-    pub(crate) plans: CommandPlans,
+    pub(crate) list: PreparedCommands,
     /// The value of `AddressMap::move_count` at the lookup.
     move_count: u64,
     /// The command buffers that it executes, with their versions.
@@ -49,7 +49,7 @@ impl PreparedCommandBuffer {
     /// For an engine without caches.
     pub(crate) fn uncached(source: CommandBuffer, addresses: &AddressMap) -> PreparedCommandBuffer {
         let mut prepared = PreparedCommandBuffer::default();
-        prepared.plans.is_cache_disabled = true;
+        prepared.list.is_cache_disabled = true;
         prepared.recorded(source, addresses)
     }
 
@@ -72,7 +72,7 @@ impl PreparedCommandBuffer {
 
     /// Begins to record it again, command by command. If `queue` is given, it is checked during recording.
     pub(crate) fn begin(&mut self, queue: Option<Queue>, addresses: &AddressMap) {
-        self.plans.clear();
+        self.list.clear();
         self.executed.clear();
         self.has_event_wait = false;
         self.move_count = addresses.move_count();
@@ -80,7 +80,7 @@ impl PreparedCommandBuffer {
         self.reported = ReportedFindings::default();
         self.version += 1;
         self.busy_commands.clear();
-        self.marked_alias_count = queue.filter(|_| !self.plans.is_cache_disabled).map(|_| addresses.alias_count());
+        self.marked_alias_count = queue.filter(|_| !self.list.is_cache_disabled).map(|_| addresses.alias_count());
     }
 
     /// Adds a command; if that executes others, with their versions.
@@ -92,7 +92,7 @@ impl PreparedCommandBuffer {
         }
         self.has_event_wait |= matches!(command, Command::WaitEvents(_));
         self.busy_commands.clear();
-        self.plans.add_non_action(command);
+        self.list.add_non_action(command);
     }
 
     /// Adds an action command. `engine_id` translates its resources to ids of the engine.
@@ -105,15 +105,15 @@ impl PreparedCommandBuffer {
     ) {
         self.refresh(addresses);
         self.busy_commands.clear();
-        self.plans.add_action(accesses, engine_id, addresses);
+        self.list.add_action(accesses, engine_id, addresses);
     }
 
     /// Removes the last command.
     pub(crate) fn pop(&mut self) {
-        if let Some(Command::Execute(buffers)) = self.plans.pop() {
+        if let Some(Command::Execute(buffers)) = self.list.pop() {
             self.executed.truncate(self.executed.len().saturating_sub(buffers.len()));
         }
-        self.reported.remove_command(self.plans.len());
+        self.reported.remove_command(self.list.len());
         self.move_count = STALE_MOVE_COUNT;
         self.version += 1;
     }
@@ -121,7 +121,7 @@ impl PreparedCommandBuffer {
     /// A command is another one from now on: an action like it was before.
     pub(crate) fn replace(&mut self, index: usize, command: Command) {
         if let Command::Action(accesses) = command {
-            self.plans.replace(index, &accesses);
+            self.list.replace(index, &accesses);
             self.move_count = STALE_MOVE_COUNT;
             self.version += 1;
         }
@@ -134,15 +134,19 @@ impl PreparedCommandBuffer {
             self.move_count = addresses.move_count();
             self.marked_alias_count = None;
             self.busy_commands.clear();
-            self.plans.look_up_again(addresses);
+            self.list.look_up_again(addresses);
         }
     }
 
     /// The accesses of a command; unknown if they must be looked up at execution.
     #[inline]
-    pub(crate) fn addressed_accesses(&self, command: usize, addresses: &AddressMap) -> (PlanKind, &[AddressedAccess]) {
-        let (kind, addressed) = self.plans.addressed_accesses(command);
-        (if self.move_count == addresses.move_count() { kind } else { PlanKind::UnknownAddresses }, addressed)
+    pub(crate) fn addressed_accesses(
+        &self,
+        command: usize,
+        addresses: &AddressMap,
+    ) -> (PreparedKind, &[AddressedAccess]) {
+        let (kind, addressed) = self.list.addressed_accesses(command);
+        (if self.move_count == addresses.move_count() { kind } else { PreparedKind::UnknownAddresses }, addressed)
     }
 
     /// Whether its marks are valid, so that an execution may skip accesses.
@@ -164,7 +168,7 @@ impl PreparedCommandBuffer {
     /// Finds the commands that an execution cannot skip.
     pub(crate) fn update_busy_commands(&mut self, addresses: &AddressMap) {
         if self.busy_commands.is_empty() && self.has_valid_marks(addresses) {
-            self.busy_commands = self.plans.busy_bits();
+            self.busy_commands = self.list.busy_bits();
         }
     }
 
@@ -174,7 +178,7 @@ impl PreparedCommandBuffer {
         let mut left = self.busy_commands.get(word).map_or(0, |it| it & u64::MAX << (from % 64));
         while left == 0 {
             word += 1;
-            let Some(next) = self.busy_commands.get(word) else { return self.plans.len() };
+            let Some(next) = self.busy_commands.get(word) else { return self.list.len() };
             left = *next;
         }
         word * 64 + left.trailing_zeros() as usize
@@ -194,7 +198,7 @@ mod tests {
     fn busy_commands_are_found_word_by_word() {
         let mut prepared = PreparedCommandBuffer::default();
         for _ in 0..200 {
-            prepared.plans.add_non_action(Command::NextSubpass);
+            prepared.list.add_non_action(Command::NextSubpass);
         }
         let at = [3, 63, 64, 130, 131];
         prepared.busy_commands = vec![0; 4];
@@ -209,7 +213,7 @@ mod tests {
     fn versions_tell_changes() {
         let addresses = AddressMap::default();
         let mut prepared = PreparedCommandBuffer::new(CommandBuffer::default(), &addresses);
-        assert_eq!((prepared.version, prepared.plans.len()), (1, 0));
+        assert_eq!((prepared.version, prepared.list.len()), (1, 0));
         prepared.push(Command::Execute(vec![CommandBufferId(4), CommandBufferId(5)]), &[7], &addresses);
         prepared.push(Command::Execute(vec![CommandBufferId(6)]), &[8], &addresses);
         let executed = [(4, 7), (5, 0), (6, 8)].map(|(id, version)| (CommandBufferId(id), version));
@@ -229,7 +233,7 @@ mod tests {
         assert!(prepared.has_event_wait);
         prepared.begin(None, &addresses);
         assert!(!prepared.has_event_wait);
-        assert_eq!((prepared.version, prepared.plans.len(), prepared.executed.len()), (4, 0, 0));
+        assert_eq!((prepared.version, prepared.list.len(), prepared.executed.len()), (4, 0, 0));
     }
 
     /// Marks are valid only while no resource moves and no resource gets an alias.

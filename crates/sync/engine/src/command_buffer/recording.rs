@@ -45,7 +45,7 @@ impl Engine {
         self.begin_deferred_check(id, queue, is_secondary);
         let checked = self.checked_for(queue, is_secondary);
         let commands = get_or_grow(&mut self.command_buffers, id.0 as usize);
-        commands.plans.is_cache_disabled = self.is_cache_disabled;
+        commands.list.is_cache_disabled = self.is_cache_disabled;
         commands.begin(checked, &self.device.addresses);
         // If resources alias each other, every command is checked at once.
         if checked.is_some() && !self.is_cache_disabled && self.device.addresses.alias_count() == 0 {
@@ -74,12 +74,12 @@ impl Engine {
         commands.is_clean(&self.device.addresses) && recorded.is_up_to_date(commands)
     }
 
-    /// Adds a recorded command. Returns the hazards between it and earlier commands; its execution does not report them
-    /// again. Hazards of sparse resources are reported only when the command is executed.
-    pub fn record(&mut self, id: CommandBufferId, command: Command) -> Findings {
+    /// Adds a recorded command and checks it. Returns the hazards between it and earlier commands; its execution does not
+    /// report them again. Hazards of sparse resources are reported only when the command is executed.
+    pub fn check_command(&mut self, id: CommandBufferId, command: Command) -> Findings {
         let (versions, is_special) = match &command {
             Command::Action(accesses) => {
-                return self.record_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
+                return self.check_action(id, accesses, |it| it).map_or_else(Findings::default, |it| *it);
             }
             Command::Execute(executed) => self.prepare_secondaries(executed),
             command => (Vec::new(), depends_on_earlier_work(command)),
@@ -93,15 +93,16 @@ impl Engine {
         self.check_last(id, has_events).map_or_else(Findings::default, |it| *it)
     }
 
-    /// Like `record`, for an action command; `engine_id` translates its resources to ids of the engine. Returns none if
-    /// there is no finding.
-    pub fn record_action(
+    /// Like `check_command`, for an action command; `engine_id` translates its resources to ids of the engine. Returns
+    /// none if there is no finding.
+    pub fn check_action(
         &mut self,
         id: CommandBufferId,
         accesses: &[Access],
         engine_id: impl Fn(ResourceId) -> ResourceId,
     ) -> Option<Box<Findings>> {
         let commands = self.command_buffers.get_mut(id.0 as usize)?;
+        // Looks up the memory range and the usage of each access, once for all executions.
         commands.push_action(accesses, engine_id, &self.device.addresses);
         self.check_last(id, false)
     }
@@ -111,9 +112,11 @@ impl Engine {
         let index = id.0 as usize;
         let commands = &mut self.command_buffers[index];
         let queue = commands.queue?;
+        // Marks tell a later execution what need not be checked again. They are void if a resource has moved since.
         let is_marked = commands.has_valid_marks(&self.device.addresses);
+        // A hazard needs two accesses to the same memory. Until there are two, only the blocks of memory are kept.
         if let Some(used_blocks) = &mut commands.used_blocks {
-            if is_marked && used_blocks.insert_last_if_unused(&commands.plans) {
+            if is_marked && used_blocks.insert_last_if_unused(&commands.list) {
                 return None;
             }
             self.check_postponed(index, queue, is_marked);
@@ -124,7 +127,8 @@ impl Engine {
         if has_events {
             isolated.device.grow_events(&self.device);
         }
-        self.check_until(&mut isolated, index, self.command_buffers[index].plans.len());
+        // Executes the last command: `ExecutionCursor::advance` calls `CommandExecutor::execute_range`.
+        self.check_until(&mut isolated, index, self.command_buffers[index].list.len());
         let commands = &mut self.command_buffers[index];
         let found = isolated.take_findings();
         if let Some(found) = &found {
@@ -141,7 +145,7 @@ impl Engine {
         self.advance_isolated(isolated, index, until);
         let commands = &mut self.command_buffers[index];
         for update in isolated.cursor.progress.mark_updates.drain(..) {
-            commands.plans.apply_mark(update.word, update.change);
+            commands.list.apply_mark(update.word, update.change);
         }
         if isolated.device.has_used_sparse {
             commands.discard_marks();
@@ -159,7 +163,7 @@ impl Engine {
         }
         let mut isolated = self.new_isolated(queue);
         // One by one, because the marks of a command decide which marks the next one gets.
-        for until in 1..self.command_buffers[index].plans.len() {
+        for until in 1..self.command_buffers[index].list.len() {
             self.check_until(&mut isolated, index, until);
         }
         self.command_buffers[index].isolated = Some(isolated);
@@ -220,7 +224,7 @@ impl Engine {
     #[cold]
     fn catch_up(&mut self, index: usize, queue: Queue) -> Box<IsolatedExecution> {
         let mut isolated = self.new_isolated(queue);
-        let last = self.command_buffers[index].plans.len() - 1;
+        let last = self.command_buffers[index].list.len() - 1;
         isolated.cursor.progress.marking = MarkMode::Off;
         if last > 0 {
             isolated.device.grow_events(&self.device);
@@ -376,7 +380,7 @@ mod tests {
         // One hazard inside the command buffer, and one between its read and the write of an earlier execution.
         let commands = vec![access(4, A::TRANSFER_READ), access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
-        let reported: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.record(id, it).hazards).collect();
+        let reported: Vec<Hazard> = commands.into_iter().flat_map(|it| engine.check_command(id, it).hazards).collect();
         let at = |index: u32, it: &ProgramLocation| matches!(it, ProgramLocation::Command(it) if it.path == [index]);
         assert_eq!(reported.len(), 1);
         assert!(reported[0].kind == HazardKind::ReadAfterWrite && at(2, &reported[0].at) && at(1, &reported[0].prior));
@@ -402,7 +406,7 @@ mod tests {
         engine.step(&HostStep::BindSparse { queue: QueueId(0), waits, binds: vec![bind], signals, fence: None });
         let commands = vec![access(1, A::TRANSFER_WRITE), access(1, A::TRANSFER_READ)];
         engine.begin_recording(id, queue, false);
-        assert!(commands.into_iter().all(|it| engine.record(id, it) == Findings::default()));
+        assert!(commands.into_iter().all(|it| engine.check_command(id, it) == Findings::default()));
         assert_eq!(submit(&mut engine, id).len(), 1);
     }
 
@@ -424,7 +428,7 @@ mod tests {
         let id = CommandBufferId(7);
         engine.begin_recording(id, GRAPHICS, false);
         engine.command_buffers[7].used_blocks = None;
-        commands.into_iter().for_each(|it| drop(engine.record(id, it)));
+        commands.into_iter().for_each(|it| drop(engine.check_command(id, it)));
         let isolated = engine.command_buffers[7].isolated.as_ref().expect("it is being recorded");
         let progress = &isolated.cursor.progress;
         (progress.is_clean, progress.was_clean_action, isolated.device.states.len())
@@ -498,12 +502,12 @@ mod tests {
         };
         let [fill, look] = [0, 1].map(CommandBufferId);
         engine.begin_recording(fill, GRAPHICS, false);
-        engine.record(fill, access(15, 1, S::COPY, A::TRANSFER_WRITE));
+        engine.check_command(fill, access(15, 1, S::COPY, A::TRANSFER_WRITE));
         assert_eq!(submit(&mut engine, fill), []);
         // The row that was written, and the next row.
         for (row, wanted) in [(2, vec![]), (1, vec![HazardKind::ReadAfterWrite])] {
             engine.begin_recording(look, GRAPHICS, false);
-            engine.record(look, access(2, row, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
+            engine.check_command(look, access(2, row, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ));
             let found = submit(&mut engine, look);
             assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), wanted);
         }
@@ -515,10 +519,10 @@ mod tests {
         let (mut engine, id) = (engine(GRAPHICS), CommandBufferId(0));
         let write = || access(1, A::TRANSFER_WRITE);
         engine.begin_recording(id, GRAPHICS, false);
-        engine.record(id, write());
-        assert_eq!(engine.record(id, write()).hazards.len(), 1);
+        engine.check_command(id, write());
+        assert_eq!(engine.check_command(id, write()).hazards.len(), 1);
         engine.undo_last_command(id);
-        assert!(engine.record(id, Command::Action(Vec::new())).is_empty());
+        assert!(engine.check_command(id, Command::Action(Vec::new())).is_empty());
         engine.replace_command(id, 1, write());
         assert_eq!(submit(&mut engine, id).len(), 1);
     }
@@ -533,10 +537,10 @@ mod tests {
         for (own, is_marked) in [(access(1, A::TRANSFER_READ), true), (wait, false), (execute, false)] {
             engine.begin_recording(inner, GRAPHICS, true);
             engine.begin_recording(secondary, GRAPHICS, true);
-            engine.record(secondary, own);
+            engine.check_command(secondary, own);
             engine.begin_recording(primary, GRAPHICS, false);
-            engine.record(primary, access(1, A::TRANSFER_READ));
-            engine.record(primary, Command::Execute(vec![secondary]));
+            engine.check_command(primary, access(1, A::TRANSFER_READ));
+            engine.check_command(primary, Command::Execute(vec![secondary]));
             assert_eq!(engine.command_buffers[0].has_valid_marks(&engine.device.addresses), is_marked);
             let versions = [secondary].map(|it| (it, engine.command_buffers[it.0 as usize].version));
             assert_eq!(engine.command_buffers[0].executed, versions);
@@ -551,7 +555,7 @@ mod tests {
         let (mut engine, id) = (Engine::with_program(crate::Rules::CONTRACT, &program), CommandBufferId(7));
         engine.begin_recording(id, GRAPHICS, false);
         let commands = program.command_buffers[0].commands.iter();
-        let reported: usize = commands.map(|it| engine.record(id, it.clone()).faults.len()).sum();
+        let reported: usize = commands.map(|it| engine.check_command(id, it.clone()).faults.len()).sum();
         assert_eq!(reported, 1);
         engine.command_buffers[7].discard_marks();
         submit(&mut engine, id);
@@ -567,7 +571,7 @@ mod tests {
         let mut engine = engine(GRAPHICS);
         for id in (0..40).map(CommandBufferId) {
             engine.begin_recording(id, GRAPHICS, false);
-            (0..2).for_each(|_| drop(engine.record(id, access(1, A::TRANSFER_WRITE))));
+            (0..2).for_each(|_| drop(engine.check_command(id, access(1, A::TRANSFER_WRITE))));
         }
         assert!(engine.spare_isolated.is_empty());
         engine.end_recording(CommandBufferId(0));
@@ -576,9 +580,9 @@ mod tests {
         (1..40).for_each(|it| engine.end_recording(CommandBufferId(it)));
         assert_eq!(engine.spare_isolated.len(), SPARE_MAX);
         engine.begin_recording(CommandBufferId(0), GRAPHICS, false);
-        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
+        engine.check_command(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
         assert_eq!(engine.spare_isolated.len(), SPARE_MAX, "nothing is to be checked yet");
-        engine.record(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
+        engine.check_command(CommandBufferId(0), access(1, A::TRANSFER_WRITE));
         assert_eq!(engine.spare_isolated.len(), SPARE_MAX - 1);
     }
 
@@ -599,14 +603,14 @@ mod tests {
         let sampled = Command::Action(vec![part(1, 0..16, S::FRAGMENT_SHADER, A::SHADER_SAMPLED_READ)]);
         for (own, is_again) in [(access(1, A::TRANSFER_READ), false), (access(1, A::TRANSFER_READ), true)] {
             engine.begin_recording(secondary, GRAPHICS, true);
-            engine.record(secondary, own);
+            engine.check_command(secondary, own);
             engine.begin_recording(primary, GRAPHICS, false);
             for command in [access(1, A::TRANSFER_WRITE), barrier.clone(), Command::Execute(vec![secondary])] {
-                assert_eq!(engine.record(primary, command), Findings::default());
+                assert_eq!(engine.check_command(primary, command), Findings::default());
             }
             if is_again {
                 engine.begin_recording(secondary, GRAPHICS, true);
-                engine.record(secondary, sampled.clone());
+                engine.check_command(secondary, sampled.clone());
             }
             engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, primary).len(), usize::from(is_again));
@@ -623,7 +627,7 @@ mod tests {
         for (queue, reported, later) in [(GRAPHICS, 0, 1), (other, 1, 0)] {
             engine.begin_recording(id, queue, false);
             let commands = [access(1, A::TRANSFER_WRITE), barrier(), access(1, A::TRANSFER_READ)];
-            let found: usize = commands.into_iter().map(|it| engine.record(id, it).hazards.len()).sum();
+            let found: usize = commands.into_iter().map(|it| engine.check_command(id, it).hazards.len()).sum();
             assert_eq!(found, reported);
             engine.step(&HostStep::DeviceIdle);
             assert_eq!(submit(&mut engine, id).len(), later, "{queue:?}");

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use lavascope_sync_ir::{Barrier, Dependency, DependencyTarget};
 
 use crate::access::addressed_access::AddressedAccess;
-use crate::command_buffer::plans::{CommandPlans, LastCommand, low_bits};
+use crate::command_buffer::prepared_commands::{LastCommand, PreparedCommands, low_bits};
 
 /// The set of used blocks. A range lies in one or two blocks that are at most twice as large as the range, or of the
 /// minimum size.
@@ -46,8 +46,8 @@ impl UsedBlocks {
 
     /// Inserts the memory of the last command if it conflicts with no earlier command. Returns false if it may
     /// conflict.
-    pub(crate) fn insert_last_if_unused(&mut self, plans: &CommandPlans) -> bool {
-        match plans.last() {
+    pub(crate) fn insert_last_if_unused(&mut self, list: &PreparedCommands) -> bool {
+        match list.last() {
             LastCommand::Barrier(Barrier::Sync1 { dependencies, .. } | Barrier::Sync2 { dependencies }) => {
                 dependencies.iter().all(has_no_access)
             }

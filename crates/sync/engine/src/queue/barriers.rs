@@ -212,7 +212,7 @@ impl CommandExecutor<'_> {
                 ));
             }
         }
-        self.device.report(tag, resource, conflicts);
+        self.device.report_conflicts(tag, resource, conflicts);
     }
 
     /// Applies a dependency to the ranges of the resource that it names.

@@ -11,7 +11,7 @@ use lavascope_sync_ir::{CommandLocation, Hazard, ProgramLocation, Region, Resour
 use rustc_hash::FxHashMap;
 
 use crate::access::contents::ContentTracker;
-use crate::access::range_state::{Conflict, RangeState};
+use crate::access::range_state::RangeState;
 use crate::dependency::clocks::{QueueClock, Tag};
 use crate::memory::addresses::AddressMap;
 use crate::queue::signals::{CompletedWork, TrackedEvent, TrackedSemaphore};
@@ -178,39 +178,6 @@ impl EngineDevice {
             });
         }
     }
-
-    /// Reports the conflicts of an access to a resource as hazards.
-    pub(crate) fn report(&mut self, tag: Tag, resource: ResourceId, conflicts: Vec<(Range<u64>, Vec<Conflict>)>) {
-        let Some(at) = Some(tag).filter(|_| !conflicts.is_empty()).and_then(|it| self.locations.get(it)) else {
-            return;
-        };
-        let first = self.hazards.len();
-        for (range, conflicts) in conflicts {
-            for conflict in conflicts {
-                let Some(prior) = self.locations.get(conflict.prior) else { continue };
-                for region in self.addresses.regions(resource, &range) {
-                    let found = Hazard { kind: conflict.kind, at: at.clone(), prior: prior.clone(), resource, region };
-                    push_or_merge_hazard(&mut self.hazards, first, found);
-                }
-            }
-        }
-    }
-}
-
-/// Adds a hazard, or merges it with the same hazard on other components of the same texels.
-fn push_or_merge_hazard(all: &mut Vec<Hazard>, first: usize, new: Hazard) {
-    for own in &mut all[first..] {
-        let is_same = (own.kind, &own.prior) == (new.kind, &new.prior);
-        if let (true, Region::Image(left), Region::Image(right)) = (is_same, &mut own.region, &new.region) {
-            let is_there = (left.aspects, &left.mips, &left.layers, left.area)
-                == (right.aspects, &right.mips, &right.layers, right.area);
-            if is_there {
-                left.components.0 |= right.components.0;
-                return;
-            }
-        }
-    }
-    all.push(new);
 }
 
 /// The element of a list with an index. The list grows as needed.

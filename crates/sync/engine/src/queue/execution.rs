@@ -10,8 +10,8 @@ use lavascope_sync_ir::{Command, CommandBufferId, CommandLocation, Hazard, Rende
 use crate::access::access_context::{AccessContext, Addressing};
 use crate::access::contents::RenderPassContents;
 use crate::command_buffer::marks::{CommandRun, ExecutionProgress, MarkMode};
-use crate::command_buffer::plans;
 use crate::command_buffer::prepared::PreparedCommandBuffer;
+use crate::command_buffer::prepared_commands::RecordedCommand;
 use crate::command_buffer::recording::is_same_execution;
 use crate::dependency::clocks::{QueueClock, Tag};
 use crate::memory::addresses::ResourceIdentity;
@@ -147,11 +147,12 @@ impl<'a> CommandExecutor<'a> {
         self.location.path.push(0);
         self.device.begin_run(self.location);
         self.timeline().rare_order.possible_reads.begin_run();
-        self.execute_range(commands, 0..commands.plans.len());
+        self.execute_range(commands, 0..commands.list.len());
         self.location.path.pop();
     }
 
-    /// Executes some of the commands.
+    /// Executes some of the commands, each with the next tag. Skips commands whose marks say that they need no check
+    /// here, because an earlier command of the command buffer has covered them.
     fn execute_range(&mut self, commands: &PreparedCommandBuffer, range: Range<usize>) {
         let mut next = range.start;
         while next < range.end {
@@ -170,22 +171,22 @@ impl<'a> CommandExecutor<'a> {
                 self.add_last_repeated(commands, index - 1);
             }
             let tag = self.device.next_tag();
-            match commands.plans.command(index) {
-                plans::RecordedCommand::Action(accesses) => {
+            match commands.list.command(index) {
+                RecordedCommand::Action(accesses) => {
                     self.progress.was_clean_action = self.execute_action(tag, accesses, commands, index);
                 }
-                plans::RecordedCommand::Other(command) => {
+                RecordedCommand::Other(command) => {
                     self.progress.was_clean_action = false;
                     if let Some(last) = self.location.path.last_mut() {
                         *last = index as u32;
                     }
-                    self.command(tag, command);
+                    self.execute_non_action(tag, command);
                 }
             }
         }
     }
 
-    fn command(&mut self, tag: Tag, command: &Command) {
+    fn execute_non_action(&mut self, tag: Tag, command: &Command) {
         self.timeline().rare_order.possible_reads.begin_run();
         match command {
             // `execute_range` executes actions.

@@ -95,7 +95,7 @@ impl EngineDevice {
         let context = self.host_context(resource, tag);
         let mut conflicts = self.conflicts(&ranges, &context, usage);
         conflicts.extend(self.alias_conflicts(&context, resource, &ranges, (usage, AccessOrder::None)));
-        self.report(tag, resource, conflicts);
+        self.report_conflicts(tag, resource, conflicts);
         let by = Accessor { usage, queue, order: AccessOrder::None };
         let alias_writes = self.alias_writes(resource, &ranges, by);
         let (identity, rules) = (self.addresses.identity(resource), self.rules);
@@ -178,7 +178,7 @@ impl EngineDevice {
         for image in images {
             let queue = self.presentation_queue(*image);
             let conflicts = self.present_conflicts(*image, &completed, queue);
-            self.report(tag, *image, conflicts);
+            self.report_conflicts(tag, *image, conflicts);
             self.add_present(queue, tag, *image);
         }
     }

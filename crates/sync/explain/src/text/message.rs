@@ -58,6 +58,7 @@ impl ExplainedHazard<'_> {
         self.names.function(&self.hazard.prior, self.explanation.prior.stage)
     }
 
+    /// The message of the hazard: the two accesses, and the synchronization that is missing between them.
     pub(crate) fn message(&self, resource: &str) -> String {
         let function = self.function();
         let title = if function.is_empty() { "Host access".to_owned() } else { format!("{function}()") };

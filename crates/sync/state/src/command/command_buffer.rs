@@ -53,29 +53,30 @@ impl TrackedCommandBuffer {
         }
     }
 
-    /// Appends a command and returns its index.
-    pub(crate) fn push(&mut self, command: Command, out: &mut TrackerOutput<'_>) -> u32 {
+    /// Notifies the listener of a recorded command. Returns the index of the command.
+    pub(crate) fn notify_command(&mut self, command: Command, out: &mut TrackerOutput<'_>) -> u32 {
         if let Command::WaitEvents(_) = command {
             self.state.index_updates.clear();
         }
-        out.listener.command(out.at, self.id, command);
-        self.finish_push(out)
+        out.listener.command_recorded(out.at, self.id, command);
+        self.count_command(out)
     }
 
-    /// Appends an action command and returns its index.
-    pub(crate) fn push_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
+    /// Notifies the listener of an action command, as its accesses. Returns the index of the command. Only the listener
+    /// keeps the accesses: the validator checks them.
+    pub(crate) fn notify_action(&mut self, accesses: &[Access], out: &mut TrackerOutput<'_>) -> u32 {
         self.state.index_updates.invalidate_written(accesses);
         if out.possible_reads.is_empty() {
-            out.listener.action(&out.at, self.id, accesses);
+            out.listener.action_recorded(&out.at, self.id, accesses);
         } else {
             let all = [accesses, &out.possible_reads].concat();
             out.possible_reads.clear();
-            out.listener.action(&out.at, self.id, &all);
+            out.listener.action_recorded(&out.at, self.id, &all);
         }
-        self.finish_push(out)
+        self.count_command(out)
     }
 
-    fn finish_push(&mut self, out: &TrackerOutput<'_>) -> u32 {
+    fn count_command(&mut self, out: &TrackerOutput<'_>) -> u32 {
         let CallSource { thread, call, .. } = &out.at.source;
         (self.last_call, self.undo) = (Some((*thread, *call)), Undo::Nothing);
         self.count += 1;
@@ -204,7 +205,7 @@ impl TrackedDevice {
             self.inherit_attachments(secondary.0, targets.as_ref(), out);
         }
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        own.push(Command::Execute(ids), out);
+        own.notify_command(Command::Execute(ids), out);
         let state = own.state.take_bound();
         own.undo = Undo::Executed(Box::new(BeforeExecute { count, state, inherited_attachments: attached }));
     }
@@ -212,11 +213,11 @@ impl TrackedDevice {
     /// Records a command that is completely known.
     pub(crate) fn record(&mut self, buffer: vk::CommandBuffer, command: Command, out: &mut TrackerOutput<'_>) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
-            own.push(command, out);
+            own.notify_command(command, out);
         }
     }
 
-    /// Records the accesses of an action command.
+    /// Records the accesses of an action command: a draw, dispatch, copy or the like.
     pub(crate) fn record_action(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -224,7 +225,7 @@ impl TrackedDevice {
         out: &mut TrackerOutput<'_>,
     ) {
         if let Some(own) = self.command_buffers.get_mut(buffer.0) {
-            own.push_action(&accesses, out);
+            own.notify_action(&accesses, out);
         }
         self.return_spare_accesses(accesses);
     }

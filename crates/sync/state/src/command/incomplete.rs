@@ -187,7 +187,7 @@ impl TrackedDevice {
         }
         let possible_reads = out.possible_reads.clone();
         let Some(own) = self.command_buffers.get_mut(buffer.0) else { return };
-        let index = own.push_action(&accesses, out);
+        let index = own.notify_action(&accesses, out);
         let is_known = uses.is_empty() && !matches!(launch.certainty, LaunchCertainty::AtSubmission(_));
         if !attachment_uses.is_empty() || !is_known {
             let attachment_uses = own.incomplete.push_attachment_uses(attachment_uses);
@@ -237,7 +237,7 @@ impl TrackedDevice {
         let known = accesses.len();
         accesses.extend_from_slice(self.last_draw.accesses());
         let possible_reads = out.possible_reads.clone();
-        let index = own.push_action(&accesses, out);
+        let index = own.notify_action(&accesses, out);
         let attachment_uses = self.last_draw.stored_uses(|it| own.incomplete.push_attachment_uses(it));
         if !attachment_uses.is_empty() {
             own.incomplete.push(index, &accesses[..known], attachment_uses, CommandLaunch::CERTAIN);

@@ -464,6 +464,8 @@ impl TrackedDevice {
             CurrentAttachments::Known(targets) => (Some(&**targets), false),
             CurrentAttachments::Inherited { .. } => (own.incomplete.attachments(), true),
         };
+        // Some accesses become known later, for example by descriptors that may be updated until the submission. The
+        // command is recorded with those that are known, and replaced then.
         let is_known = certainty == LaunchCertainty::Certain || certainty == LaunchCertainty::Unknown && !is_inherited;
         if chosen.is_some() || !uses.submit_time.is_empty() || !is_known {
             let launch = CommandLaunch { unconditional, certainty };
@@ -472,6 +474,7 @@ impl TrackedDevice {
         if !self.last_draw.is_for(buffer) {
             self.last_draw.set(buffer, targets, attachment_uses());
         }
+        // In a secondary command buffer, with the attachments of its last recording until it is executed.
         if is_inherited {
             return self.record_inherited_draw(buffer, uses.fixed, out);
         }

@@ -164,13 +164,13 @@ impl<L: TrackerListener> App<L> {
         let mut stream = RecordBuffer::default();
         // SAFETY: the assertion checks that the parameters belong to this command. The borrow keeps them alive, and
         // tests keep what they point to.
-        match check(unsafe { packer.enter(&mut stream, command, params, self.calls) }) {
+        match check(unsafe { packer.pack_parameters(&mut stream, command, params, self.calls) }) {
             Ok(record) => {
-                assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
+                assert!(self.tracker.track_parameters(1, record), "nobody takes {command:?}");
                 // A cancelled command has no effect: every test checks only the state after the second recording.
                 if desc.name.starts_with("vkCmd") && self.cancels_commands {
                     self.tracker.cancel_command(1, record);
-                    assert!(self.tracker.enter(1, record), "nobody takes {command:?}");
+                    assert!(self.tracker.track_parameters(1, record), "nobody takes {command:?}");
                 }
             }
             Err(error) => panic!("{error}"),
@@ -179,9 +179,9 @@ impl<L: TrackerListener> App<L> {
         // SAFETY: the parameters belong to this command, which returned `result`.
         if unsafe { outputs_image(desc, params, result, &mut image) } {
             // SAFETY: `outputs_image` gathered the outputs of this command from parameters that are still borrowed.
-            let words = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) };
+            let words = unsafe { packer.pack_outputs(&mut stream, command, image.as_ptr().cast(), self.calls) };
             match check(words.unwrap_or_default()) {
-                Ok(record) => assert!(self.tracker.leave(1, record), "nobody takes {command:?}"),
+                Ok(record) => assert!(self.tracker.track_outputs(1, record), "nobody takes {command:?}"),
                 Err(error) => panic!("{error}"),
             }
         }

@@ -62,12 +62,12 @@ impl RecordedApp {
         let mut packer = Packer::new(&SyntheticObjects, &SyntheticObjects);
         let mut stream = RecordBuffer::default();
         // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
-        self.add(unsafe { packer.enter(&mut stream, command, params, self.calls) }.to_vec());
+        self.add(unsafe { packer.pack_parameters(&mut stream, command, params, self.calls) }.to_vec());
         let (mut image, mut stream) = (Vec::new(), RecordBuffer::default());
         // SAFETY: the parameters are of this command, which returned what it is said to return.
         if unsafe { outputs_image(desc, params, result, &mut image) }
             // SAFETY: the parameters are of this command, and what they lead to is alive in the caller.
-            && let Some(words) = unsafe { packer.leave(&mut stream, command, image.as_ptr().cast(), self.calls) }
+            && let Some(words) = unsafe { packer.pack_outputs(&mut stream, command, image.as_ptr().cast(), self.calls) }
         {
             self.add(words.to_vec());
         }

@@ -73,8 +73,8 @@ impl TrackerListener for Quiet {}
 
 fn follow(tracker: &mut Tracker<Quiet>, record: Record<'static>) {
     match record.phase() {
-        RecordPhase::Enter => tracker.enter(1, record),
-        RecordPhase::Leave => tracker.leave(1, record),
+        RecordPhase::Enter => tracker.track_parameters(1, record),
+        RecordPhase::Leave => tracker.track_outputs(1, record),
     };
 }
 

@@ -32,7 +32,7 @@ const SITES_MAX: usize = 10_000;
 /// Sites that a diagnostic lists behind the first one.
 const LISTED_SITES_MAX: usize = 4;
 /// Texts of sites and parts beside the first of their cause.
-const VARIANTS_TOTAL_MAX: usize = 4096;
+const SITE_DIAGNOSTICS_TOTAL_MAX: usize = 4096;
 /// Scopes of which it is known what occurred in them.
 const SCOPES_MAX: usize = 4096;
 
@@ -48,9 +48,9 @@ pub struct ValidatorFinding {
     pub is_first: bool,
     /// Whether it was found while a command buffer was recorded, independent of other work.
     pub is_recorded: bool,
-    /// Its place in [`Validator::variants`](crate::Validator::variants), if it is about other commands or other parts of
-    /// the resource than the first of its cause.
-    pub variant: Option<usize>,
+    /// Its place in [`Validator::site_diagnostics`](crate::Validator::site_diagnostics), if it is about other commands or
+    /// other parts of the resource than the first of its cause.
+    pub site_diagnostic: Option<usize>,
 }
 
 /// What findings of one site have in common: the code, the two recorded commands, and the resource.
@@ -158,7 +158,7 @@ pub(crate) struct CauseRegistry {
     pub(crate) merged: u64,
     /// By site, the parts of the resource that its hazards were about, and the place of each text but the first.
     parts: HashMap<usize, Vec<KnownPart>>,
-    pub(crate) variants: Vec<Diagnostic>,
+    pub(crate) site_diagnostics: Vec<Diagnostic>,
     /// Causes that were found before the command after the access was recorded.
     without_next: Vec<AwaitedNeighbor>,
 }
@@ -174,7 +174,7 @@ struct AwaitedNeighbor {
 struct KnownPart {
     resource: ResourceId,
     region: Region,
-    variant: Option<usize>,
+    site_diagnostic: Option<usize>,
 }
 
 /// What was spent on explanations, and which of them were cut for that.
@@ -239,7 +239,7 @@ impl CutExplanations {
 }
 
 /// A site has its own text for so many different parts of a resource; later ones get the text of the first.
-const VARIANTS_MAX: usize = 8;
+const SITE_DIAGNOSTICS_MAX: usize = 8;
 
 impl CauseRegistry {
     /// Causes from `first` on were found in a recording that goes on.
@@ -298,16 +298,16 @@ impl CauseRegistry {
     }
 
     /// Whether a known site has no text for a part of a resource, and may get one.
-    pub(crate) fn wants_variant(&self, site: CauseSite, resource: ResourceId, region: &Region) -> bool {
+    pub(crate) fn wants_site_diagnostic(&self, site: CauseSite, resource: ResourceId, region: &Region) -> bool {
         let parts = self.parts.get(&site.site).map_or(&[][..], Vec::as_slice);
         let is_known = parts.iter().any(|it| it.resource == resource && it.region == *region);
-        !is_known && parts.len() < VARIANTS_MAX && self.variants.len() < VARIANTS_TOTAL_MAX
+        !is_known && parts.len() < SITE_DIAGNOSTICS_MAX && self.site_diagnostics.len() < SITE_DIAGNOSTICS_TOTAL_MAX
     }
 
-    pub(crate) fn add_variant(&mut self, site: CauseSite, part: (ResourceId, Region), diagnostic: Diagnostic) {
-        self.variants.push(diagnostic);
+    pub(crate) fn add_site_diagnostic(&mut self, site: CauseSite, part: (ResourceId, Region), diagnostic: Diagnostic) {
+        self.site_diagnostics.push(diagnostic);
         let (resource, region) = part;
-        let known = KnownPart { resource, region, variant: Some(self.variants.len() - 1) };
+        let known = KnownPart { resource, region, site_diagnostic: Some(self.site_diagnostics.len() - 1) };
         self.parts.entry(site.site).or_default().push(known);
     }
 
@@ -315,12 +315,17 @@ impl CauseRegistry {
     pub(crate) fn count(&mut self, origin: FindingOrigin, site: CauseSite, part: Option<(ResourceId, &Region)>) {
         let parts = self.parts.get(&site.site).map_or(&[][..], Vec::as_slice);
         let is_it = |it: &&KnownPart| part.is_some_and(|part| (it.resource, &it.region) == part);
-        let variant = parts.iter().find(is_it).or(parts.first()).and_then(|it| it.variant);
+        let site_diagnostic = parts.iter().find(is_it).or(parts.first()).and_then(|it| it.site_diagnostic);
         self.diagnostics[site.cause].count += 1;
-        self.add_occurrence(origin, site, (false, variant));
+        self.add_occurrence(origin, site, (false, site_diagnostic));
     }
 
-    fn add_occurrence(&mut self, origin: FindingOrigin, site: CauseSite, (is_first, variant): (bool, Option<usize>)) {
+    fn add_occurrence(
+        &mut self,
+        origin: FindingOrigin,
+        site: CauseSite,
+        (is_first, site_diagnostic): (bool, Option<usize>),
+    ) {
         let CauseSite { cause, site, identity } = site;
         self.frames[cause].add(origin.frame);
         if self.has_presented {
@@ -334,7 +339,7 @@ impl CauseRegistry {
             occurred.push(cause);
         }
         let FindingOrigin { device, is_recorded, .. } = origin;
-        self.new.push(ValidatorFinding { device, cause, site, is_first, is_recorded, variant });
+        self.new.push(ValidatorFinding { device, cause, site, is_first, is_recorded, site_diagnostic });
     }
 
     /// Whether a cause may be that of a new site: it is as certain.
@@ -379,13 +384,14 @@ impl CauseRegistry {
                 own.more_sites.push(listed);
             }
         }
-        let variant = (self.variants.len() < VARIANTS_TOTAL_MAX).then_some(self.variants.len());
-        if variant.is_some() {
-            self.variants.push(diagnostic);
+        let site_diagnostic =
+            (self.site_diagnostics.len() < SITE_DIAGNOSTICS_TOTAL_MAX).then_some(self.site_diagnostics.len());
+        if site_diagnostic.is_some() {
+            self.site_diagnostics.push(diagnostic);
         }
-        let part = part.map(|(resource, region)| KnownPart { resource, region, variant });
+        let part = part.map(|(resource, region)| KnownPart { resource, region, site_diagnostic });
         self.parts.entry(site.site).or_default().extend(part);
-        self.add_occurrence(origin, site, (false, variant));
+        self.add_occurrence(origin, site, (false, site_diagnostic));
     }
 
     /// Adds a cause.
@@ -398,7 +404,7 @@ impl CauseRegistry {
         diagnostic.ordinal = (self.causes_of_identity[site.identity].len() - 1) as u32;
         diagnostic.count = 1;
         self.diagnostics.push(diagnostic);
-        let part = part.map(|(resource, region)| KnownPart { resource, region, variant: None });
+        let part = part.map(|(resource, region)| KnownPart { resource, region, site_diagnostic: None });
         self.parts.entry(site.site).or_default().extend(part);
         self.add_occurrence(origin, site, (true, None));
         cause

@@ -64,7 +64,7 @@ fn hazard_key(hazard: &Hazard) -> HazardKey<'_> {
 }
 
 impl DiagnosticBuilder<'_> {
-    /// Turns hazards into findings.
+    /// Turns hazards into findings. `Validator::take_findings` returns them to whoever gave the record.
     pub(crate) fn report_hazards(&self, found: &[Hazard], causes: &mut CauseRegistry) {
         // A hazard may concern several parts of a resource.
         let mut parts: HashMap<HazardKey<'_>, Vec<&Hazard>> = HashMap::new();
@@ -81,15 +81,16 @@ impl DiagnosticBuilder<'_> {
             let same = &parts[&hazard_key(hazard)];
             let regions = same.iter().map(|it| it.region.clone());
             let region = regions.reduce(region_around).unwrap_or_else(|| hazard.region.clone());
+            // The key of the site: the two commands and the resource. A known site is only counted.
             let key = self.hazard_cause(hazard);
             let Some(site) = causes.site_of(&key) else {
                 self.report_new(hazard, same, (key, region), causes, &mut last);
                 continue;
             };
-            if causes.wants_variant(site, hazard.resource, &region) {
+            if causes.wants_site_diagnostic(site, hazard.resource, &region) {
                 causes.effort.causes = causes.diagnostics.len();
                 let text = self.hazard_diagnostic(hazard, same, &mut causes.effort);
-                causes.add_variant(site, (hazard.resource, region.clone()), text);
+                causes.add_site_diagnostic(site, (hazard.resource, region.clone()), text);
             }
             causes.count(self.origin(&hazard.at), site, Some((hazard.resource, &region)));
         }
@@ -133,7 +134,8 @@ impl DiagnosticBuilder<'_> {
         }
     }
 
-    /// Reports a new hazard with its explanation: under the cause of an earlier hazard, or as a new cause with fixes.
+    /// Reports a new hazard with its explanation, which `describe_hazard` of the crate `explain` writes: under the
+    /// cause of an earlier hazard, or as a new cause with fixes.
     fn report_in_slice(
         &self,
         in_slice: HazardInSlice<'_>,

@@ -76,20 +76,24 @@ impl App {
                     self.devices.count_launch(object);
                     let at = self.at(Api::CmdDispatch);
                     let all: Vec<Access> = uses.iter().flat_map(accesses).collect();
-                    self.devices.action(&at, CommandBufferId(id), &all);
+                    self.devices.action_recorded(&at, CommandBufferId(id), &all);
                 }
                 TestCommand::Copy { buffer, bytes, is_write } => {
                     let access = if *is_write { A::TRANSFER_WRITE } else { A::TRANSFER_READ };
                     let region = Region::Buffer(bytes.clone());
                     let at = self.at(Api::CmdCopyBuffer);
                     let all = [Access::new(ResourceId(*buffer), region, S::COPY.0, access.0)];
-                    self.devices.action(&at, CommandBufferId(id), &all);
+                    self.devices.action_recorded(&at, CommandBufferId(id), &all);
                 }
                 TestCommand::Barrier => {
                     let (access, at) = (A::MEMORY_READ.0 | A::MEMORY_WRITE.0, self.at(Api::CmdPipelineBarrier2));
                     let scope = SyncScope { src_stages: ALL, src_access: access, dst_stages: ALL, dst_access: access };
                     let dependencies = vec![Dependency { scope, target: DependencyTarget::Global }];
-                    self.devices.command(at, CommandBufferId(id), Command::Barrier(Barrier::Sync2 { dependencies }));
+                    self.devices.command_recorded(
+                        at,
+                        CommandBufferId(id),
+                        Command::Barrier(Barrier::Sync2 { dependencies }),
+                    );
                 }
             }
         }
@@ -130,7 +134,7 @@ impl App {
                 diagnostic.severity,
             )
         };
-        let sites = self.diagnostics().iter().chain(&self.devices.causes.variants);
+        let sites = self.diagnostics().iter().chain(&self.devices.causes.site_diagnostics);
         let mut all: Vec<_> = sites.map(line).collect();
         all.sort();
         all.dedup();

@@ -103,7 +103,7 @@ fn a_recording_that_did_not_end_has_no_next_command() {
     for item in [write(0), write(0)] {
         let at = app.at(Api::CmdCopyBuffer);
         let Command::Action(accesses) = item else { panic!("an action") };
-        app.devices.action(&at, CommandBufferId(0), &accesses);
+        app.devices.action_recorded(&at, CommandBufferId(0), &accesses);
     }
     app.buffer(1);
     app.record(0, [read(1), read(1), read(1)]);

@@ -49,8 +49,8 @@ fn one_write_that_races_all_reads_of_a_frame_is_one_finding() {
     assert!(places.iter().all(|it| it.contains("of VkCommandBuffer#1")), "the reads differ: {places:?}");
     assert_eq!(diagnostic.more_sites[0].resource, "VkBuffer#0[4..8]");
     // Messengers still hear of each pair, with its own text.
-    assert_eq!(app.devices.causes.variants.len(), 15);
-    assert!(app.devices.causes.variants.iter().all(|it| it.fixes.len() == 1), "the fix that was verified");
+    assert_eq!(app.devices.causes.site_diagnostics.len(), 15);
+    assert!(app.devices.causes.site_diagnostics.iter().all(|it| it.fixes.len() == 1), "the fix that was verified");
 }
 
 /// Found while the command buffer is recorded, one after the other.

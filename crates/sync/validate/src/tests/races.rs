@@ -91,7 +91,7 @@ fn races_with_executed_command_buffers_are_found_while_recording() {
     app.devices.begin(at, part, object(HandleType::CommandBuffer, 3), true);
     for command in [set(S::COPY), set(S::COMPUTE_SHADER)] {
         let at = app.at(Api::CmdCopyBuffer);
-        app.devices.command(at, part, command);
+        app.devices.command_recorded(at, part, command);
     }
     let at = app.at(Api::EndCommandBuffer);
     app.devices.end(at, part);
@@ -111,13 +111,13 @@ fn a_cancelled_command_is_in_no_race() {
     app.devices.command_buffer(at, id, object(HandleType::CommandBuffer, 1), GRAPHICS);
     app.devices.begin(at, id, object(HandleType::CommandBuffer, 1), false);
     let at = app.at(Api::CmdCopyBuffer);
-    app.devices.command(at, id, set(S::COPY));
+    app.devices.command_recorded(at, id, set(S::COPY));
     app.devices.cancel_command(at, id);
     let at = app.at(Api::CmdCopyBuffer);
-    app.devices.command(at, id, set(S::COMPUTE_SHADER));
+    app.devices.command_recorded(at, id, set(S::COMPUTE_SHADER));
     assert_eq!(take_found(&mut app), []);
     let at = app.at(Api::CmdCopyBuffer);
-    app.devices.command(at, id, reset(S::COPY));
+    app.devices.command_recorded(at, id, reset(S::COPY));
     assert_eq!(take_found(&mut app).len(), 1);
 }
 

@@ -161,8 +161,8 @@ impl RepeatingApp {
             let command = word.command(&self.slots);
             let at = self.app.at(Api::CmdCopyBuffer);
             match &command {
-                Command::Action(accesses) => self.app.devices.action(&at, id, accesses),
-                _ => self.app.devices.command(at, id, command),
+                Command::Action(accesses) => self.app.devices.action_recorded(&at, id, accesses),
+                _ => self.app.devices.command_recorded(at, id, command),
             }
             if self.undoes_commands && self.dice.one_in(60) {
                 let at = self.app.at(Api::CmdCopyBuffer);
@@ -249,6 +249,6 @@ fn only_the_same_is_repeated() {
     let object = object(HandleType::CommandBuffer, 6);
     app.devices.command_buffer(at, CommandBufferId(6), object, other);
     app.devices.begin(at, CommandBufferId(6), object, false);
-    app.devices.command(at, CommandBufferId(6), write(3));
+    app.devices.command_recorded(at, CommandBufferId(6), write(3));
     assert_eq!(app.devices.repeated(), 0);
 }

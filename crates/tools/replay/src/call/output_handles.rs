@@ -64,7 +64,7 @@ pub(crate) unsafe fn match_output_handles(
     let made = OutputHandles::default();
     let mut packer = Packer::new(&made, &NoPackContext);
     // SAFETY: the outputs of a call that returned, in memory that lives until the arena is cleared.
-    unsafe { packer.leave(&mut RecordBuffer::default(), leave.command(), outputs.as_ptr().cast(), 0) };
+    unsafe { packer.pack_outputs(&mut RecordBuffer::default(), leave.command(), outputs.as_ptr().cast(), 0) };
     let (made, ids) = (made.0.into_inner(), output_ids(leave, arena));
     let fits = made.len() == ids.len() && ids.iter().zip(&made).all(|(id, made)| id.ty() == Some(made.0));
     fits.then(|| ids.into_iter().zip(made.into_iter().map(|it| it.1)).collect())

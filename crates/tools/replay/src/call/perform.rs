@@ -438,7 +438,8 @@ mod tests {
         let mut stream = RecordBuffer::default();
         // SAFETY: the parameters of this command, one of which leads to a handle of this stack frame; the others are
         // null.
-        let words = unsafe { packer.enter(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };
+        let words =
+            unsafe { packer.pack_parameters(&mut stream, Command::CreateInstance, (&raw const parameters).cast(), 0) };
         let recorded_call =
             RecordedCall { enter: lavascope_record::check(words).expect("it is well formed"), leave: None };
         let result = Performer::new(&replay, 0).perform(&recorded_call);

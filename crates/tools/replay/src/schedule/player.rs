@@ -154,10 +154,10 @@ impl<'a> StreamPlayer<'a> {
             throttle.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
         }
         let is_complete = match kind {
-            beside::HOST_WRITE => self.write(words).map(|()| true)?,
+            beside::HOST_WRITE => self.play_host_write(words).map(|()| true)?,
             beside::HOST_BYTES => self.store_host_bytes(words).map(|()| true)?,
-            kind if kind == RecordPhase::Enter as u8 => self.enter(head, words, time)?,
-            kind if kind == RecordPhase::Leave as u8 => self.leave(head, words, time).map(|()| true)?,
+            kind if kind == RecordPhase::Enter as u8 => self.play_parameters(head, words, time)?,
+            kind if kind == RecordPhase::Leave as u8 => self.play_outputs(head, words, time).map(|()| true)?,
             _ => false,
         };
         if is_complete {
@@ -194,7 +194,7 @@ impl<'a> StreamPlayer<'a> {
 
     /// Processes the parameters of a call. A call without outputs is performed at once; returns whether it was.
     #[inline]
-    fn enter(&mut self, head: (u64, u64), words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
+    fn play_parameters(&mut self, head: (u64, u64), words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
         let replay = self.performer.replay;
         if let Some(entry) = replay.handlers.get(RecordHeader::from_words(head.0, head.1).command) {
             if entry.has_leave {
@@ -237,14 +237,14 @@ impl<'a> StreamPlayer<'a> {
         Ok(())
     }
 
-    fn leave(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
+    fn play_outputs(&mut self, head: (u64, u64), words: &[u64], time: u64) -> Result<(), ReplayError> {
         let head = RecordHeader::from_words(head.0, head.1);
         let call = head.call;
-        let position = self.open_calls.iter().rposition(|it| it.head().call == call);
-        let Some(position) = position else {
+        let index = self.open_calls.iter().rposition(|it| it.head().call == call);
+        let Some(index) = index else {
             return Err(self.call_error(head, "the call returns without having begun"));
         };
-        let open_call = self.open_calls.remove(position);
+        let open_call = self.open_calls.remove(index);
         if open_call.head().command != head.command {
             return Err(self.call_error(head, "the end of the call has another command than its beginning"));
         }
@@ -300,7 +300,7 @@ impl<'a> StreamPlayer<'a> {
     }
 
     /// Performs a host write that came before the next call.
-    fn write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
+    fn play_host_write(&mut self, words: &[u64]) -> Result<(), ReplayError> {
         if self.performer.replay.is_plan() {
             return Ok(());
         }

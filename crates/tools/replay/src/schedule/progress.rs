@@ -54,7 +54,7 @@ struct StreamProgress {
 
 impl ReplayProgress {
     pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> ReplayProgress {
-        let position = |stream: &u32| StreamProgress {
+        let progress_of = |stream: &u32| StreamProgress {
             completed: ProgressCounter::default(),
             stream: *stream,
             waits_for: AtomicU32::new(0),
@@ -72,7 +72,7 @@ impl ReplayProgress {
             dense[*stream as usize] = index as u32;
         }
         ReplayProgress {
-            all: streams.iter().map(position).collect(),
+            all: streams.iter().map(progress_of).collect(),
             dense,
             sparse,
             is_stopped: AtomicBool::new(false),

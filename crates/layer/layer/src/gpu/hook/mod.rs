@@ -132,7 +132,7 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.
         let made = unsafe { slice(p_made, plans.len() as u32) }.to_vec();
         let finish = || {
-            self.finish(plans, &made, is_planned);
+            self.keep_pipelines(plans, &made, is_planned);
             true
         };
         if !catch_panic("pipelines", finish, || false) && is_planned {

@@ -120,7 +120,7 @@ hooks! {
             // SAFETY: VUID-vkCreateComputePipelines-pCreateInfos-parameter: each is valid, with its chain and its stage;
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
-                let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
+                let mut plan = gpu.plan_pipeline(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
                 plan.recipe = pack_context_of(device).and_then(|pack_context| PipelineRecipe::compute(create_info, pack_context, plan.layout_and_sources()));
                 Some(plan)
             }
@@ -147,7 +147,7 @@ hooks! {
             // stages (VUID-VkGraphicsPipelineCreateInfo-pStages-06600, or there are none of them);
             // VUID-vkCreateGraphicsPipelines-device-parameter: the device is alive until the call returns.
             unsafe {
-                let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
+                let mut plan = gpu.plan_pipeline(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
                 let pass = gpu.state().render_passes.get(create_info.render_pass);
                 let pack_context = pack_context_of(device).filter(|_| plan.is_whole());
                 plan.recipe = pack_context.and_then(|pack_context| PipelineRecipe::graphics(create_info, pack_context, plan.layout_and_sources(), pass));

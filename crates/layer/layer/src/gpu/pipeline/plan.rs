@@ -116,7 +116,7 @@ impl DeviceChecks {
     ///
     /// Flags, chain and stages must be those of an info of a valid call that makes pipelines on this device and has not
     /// returned, and they must stay for as long as the plan.
-    pub(crate) unsafe fn plan(
+    pub(crate) unsafe fn plan_pipeline(
         &self,
         layout: PipelineLayout,
         of: (PipelineCreateFlags, Ptr<Opaque>),
@@ -126,12 +126,12 @@ impl DeviceChecks {
         unsafe { self.plan_with_style(layout, of, (stages, &[]), &CheckStyle::FIRST) }
     }
 
-    /// Like [`DeviceChecks::plan`], for a ray tracing pipeline. It has only one variant, because the application copies
+    /// Like [`DeviceChecks::plan_pipeline`], for a ray tracing pipeline. It has only one variant, because the application copies
     /// the handles of its shader groups into its own memory.
     ///
     /// # Safety
     ///
-    /// As for [`DeviceChecks::plan`].
+    /// As for [`DeviceChecks::plan_pipeline`].
     pub(crate) unsafe fn plan_ray_tracing(
         &self,
         layout: PipelineLayout,
@@ -145,7 +145,7 @@ impl DeviceChecks {
 
     /// # Safety
     ///
-    /// As for [`DeviceChecks::plan`].
+    /// As for [`DeviceChecks::plan_pipeline`].
     unsafe fn plan_with_style(
         &self,
         layout: PipelineLayout,
@@ -354,7 +354,7 @@ impl DeviceChecks {
 
     /// Stores the created pipelines: each plan becomes the first variant of its pipeline. If not `is_planned`, the driver
     /// has created the pipelines without the changes of the plans.
-    pub(crate) fn finish(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
+    pub(crate) fn keep_pipelines(&self, plans: Vec<Option<PipelinePlan>>, made: &[Pipeline], is_planned: bool) {
         for (plan, handle) in plans.into_iter().zip(made) {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);

@@ -165,8 +165,9 @@ impl PackedCall {
     ) -> Option<PackedCall> {
         let met = CollectedHandles::default();
         let mut stream = RecordBuffer::default();
-        // SAFETY: the contract of this function, which is that of `Packer::enter` for this image.
-        let record = unsafe { Packer::new(&met, pack_context).enter(&mut stream, command, image, 0) }.to_vec();
+        // SAFETY: the contract of this function, which is that of `Packer::pack_parameters` for this image.
+        let record =
+            unsafe { Packer::new(&met, pack_context).pack_parameters(&mut stream, command, image, 0) }.to_vec();
         // A record with omissions cannot reproduce the call.
         check(&record).ok().filter(|it| it.omissions() == Omissions::default())?;
         Some(PackedCall { record, handles: met.0.into_inner() })

@@ -30,7 +30,7 @@ impl ThreadLocalState {
         params: *const u8,
     ) {
         if let Some(memories) = &handles.memories
-            && listeners.has_any(Listeners::READS | Listeners::INLINE)
+            && listeners.has_any(Listeners::READER | Listeners::INLINE)
         {
             // SAFETY: the contract of this function, which is that of `before_call`.
             unsafe { memories.before_call(command, params, &mut self.mapped_write_sink(listeners, command)) };

@@ -2,29 +2,32 @@
 //!
 //! A generated shim finds the target of the call (`call_target`), and then does three things:
 //!
-//! 1. [`enter`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
-//!    (`order_edges`); its parameters are packed (`packing`); the record is ordered after calls of other threads,
-//!    and published. Findings are reported now, and a messenger callback may cancel the call.
+//! 1. [`enter_call`]: writes of the host into mapped memory become records (`mapped_memory`); the call gets a number
+//!    (`order_edges`); its parameters are packed; the record is ordered after calls of other threads, and
+//!    published. Findings are reported now, and a messenger callback may cancel the call.
 //! 2. The driver executes the call. The layer holds no lock meanwhile.
-//! 3. [`leave`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
+//! 3. [`leave_call`]: new objects get ids (`object_lifetimes`); the outputs are packed and published; the call counts as
 //!    completed. If the host learned how far the device is, a push barrier orders other threads after this call.
 //!
 //! A recorded command takes a shorter path: it is packed straight into the stream, and has no outputs
 //! ([`leave_without_outputs`]).
+//!
+//! Frequent commands have generated code that packs them (`fast_pack`). It declines unusual parameters, for example a
+//! `pNext` chain. These calls, and calls of all other commands, are packed by the description of the command
+//! (`lavascope_abi::desc`).
 
 mod call_target;
 mod mapped_memory;
 mod object_lifetimes;
 mod order_edges;
-mod packing;
 mod thread_state;
 
 use lavascope_abi::{Command, Structure};
-use lavascope_marshal::{RecordBuffer, outputs_image};
+use lavascope_marshal::{Packer, RecordBuffer, fast_pack, outputs_image};
+use lavascope_stream::StreamThread;
 
 pub(crate) use self::call_target::{CallTarget, device_of, device_of_command_buffer, instance_of};
 use self::order_edges::NewValue;
-use self::packing::StreamSpace;
 use self::thread_state::ThreadLocalState;
 use crate::intercept::handle_table::HandleTable;
 use crate::intercept::object_deps::ObjectIdResolver;
@@ -155,7 +158,7 @@ impl PendingCall {
 /// `params` must be the parameters of a call of `command` that obey its VUIDs, on this thread, and the call must not
 /// have been passed on yet. `target` must be of this thread and of the device that the command is called on.
 #[inline(always)]
-pub(crate) unsafe fn enter<T: Structure>(
+pub(crate) unsafe fn enter_call<T: Structure>(
     target: &CallTarget<'_, DeviceData>,
     command: Command,
     order: CommandOrdering,
@@ -178,14 +181,16 @@ pub(crate) unsafe fn enter<T: Structure>(
         }
         let call = local.begin_record(listeners, order);
         local.capture_stack(listeners, call, command, order);
-        if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READS
+        // The usual case with async validation or a capture: only the reader thread wants the record.
+        if listeners.without(Listeners::WITHOUT_RECORDS) == Listeners::READER
             && local.try_pack_in_stream(target, (call, order), params, pack_in_stream)
         {
             return (PendingCall::new(target.thread_state, call, listeners), None);
         }
+        // Inline validation or the printer wants the record, or it needs order edges.
         // SAFETY: the contract of this function, which is that of `pack_in_buffer`.
         unsafe { local.pack_in_buffer(target, listeners, (command, call), params, pack_in_buffer) };
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             local.add_command_buffer_readers(target, order);
         }
         local.publish_parameters(listeners, call, command, order);
@@ -228,11 +233,11 @@ pub(crate) unsafe fn enter_by_desc(
             handles,
             thread: local.thread.number(),
             deps: &local.deps,
-            is_ordered: listeners.has_any(Listeners::READS),
+            is_ordered: listeners.has_any(Listeners::READER),
             last_command_buffer: None,
         };
         // SAFETY: the contract of this function, which is that of `pack_by_desc`.
-        unsafe { packing::pack_by_desc(&mut local.record, &resolver, command, params, call) };
+        unsafe { pack_by_desc(&mut local.record, &resolver, command, params, call) };
         local.publish_parameters(listeners, call, command, order);
         (PendingCall::new(thread_state, call, listeners), local.validate_inline(listeners))
     };
@@ -250,11 +255,11 @@ pub(crate) unsafe fn enter_by_desc(
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_desc` returned for this call, on this thread.
+/// `entered` must be what `enter_call` or `enter_by_desc` returned for this call, on this thread.
 #[inline(always)]
 pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandOrdering) {
     // Only a reader of streams needs the order between threads.
-    if !entered.flags.listeners().has_any(Listeners::READS) {
+    if !entered.flags.listeners().has_any(Listeners::READER) {
         return;
     }
     // SAFETY: not null, since there are listeners. It was made by `register` for this thread, on which the call
@@ -270,10 +275,10 @@ pub(crate) unsafe fn leave_without_outputs(entered: PendingCall, order: CommandO
 ///
 /// # Safety
 ///
-/// `entered` must be what `enter` or `enter_by_desc` gave for this call, on this thread, and `params` must point to
+/// `entered` must be what `enter_call` or `enter_by_desc` gave for this call, on this thread, and `params` must point to
 /// the parameters of that call, which must have returned `result` to us and not returned to the application.
 #[inline(never)]
-pub(crate) unsafe fn leave(
+pub(crate) unsafe fn leave_call(
     entered: PendingCall,
     handles: &HandleTable,
     command: Command,
@@ -286,7 +291,7 @@ pub(crate) unsafe fn leave(
     }
     // SAFETY: made by `register` for this thread, on which the call returns, and no reference to it is kept across the
     // call; by the contract of this function the parameters are those of the call, which has returned.
-    let work = || unsafe { (*entered.thread_state).leave(entered, handles, command, order, params, result) };
+    let work = || unsafe { (*entered.thread_state).record_outputs(entered, handles, command, order, params, result) };
     if let Some(findings) = catch_panic(command, work, || None) {
         run_if_enabled("messages", || _ = findings.send(handles, CallPhase::AfterDriver), || ());
         if run_if_enabled("a stop", || findings.print_stops(), || false) {
@@ -318,7 +323,7 @@ pub(crate) unsafe fn forward_recorded<T: Structure, R: ReturnBits>(
     if command.desc().outputs.is_some() {
         // SAFETY: `entered` is of this call, on this thread. By the contract of this function `result` is what the call
         // returned, and the parameters are still there.
-        unsafe { leave(entered, handles, command, order, params, result.bits()) };
+        unsafe { leave_call(entered, handles, command, order, params, result.bits()) };
     } else {
         // SAFETY: `entered` is of this call, on this thread.
         unsafe { leave_without_outputs(entered, order) };
@@ -338,7 +343,7 @@ impl ThreadLocalState {
     /// The last steps of entering: order, publish, mark the objects as used.
     #[inline(always)]
     fn publish_parameters(&mut self, listeners: Listeners, call: u64, command: Command, order: CommandOrdering) {
-        if !listeners.has_any(Listeners::READS) {
+        if !listeners.has_any(Listeners::READER) {
             // Packing found no order edges: no thread may wait for a record that is in no stream.
             return self.publish_record(listeners);
         }
@@ -351,7 +356,7 @@ impl ThreadLocalState {
     #[inline(always)]
     fn publish_record(&mut self, listeners: Listeners) {
         let record = self.record.add_order_edges(self.thread.order_edges());
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             self.thread.append(record);
         }
         if listeners.has_any(Listeners::PRINTS) {
@@ -367,7 +372,7 @@ impl ThreadLocalState {
             return None;
         }
         let (thread, record) = (self.thread.number(), self.record.words());
-        let findings = inline_validation::validate_record(thread, record);
+        let findings = inline_validation::validate_under_lock(thread, record);
         let noticed = self.write_scratch.take_findings();
         if noticed.is_empty() { findings } else { Some(InlineFindings::merged(findings, noticed, (thread, record))) }
     }
@@ -376,7 +381,7 @@ impl ThreadLocalState {
     ///
     /// `params` must point to the parameters of a call of `command` that obeyed its VUIDs, and that has returned
     /// `result` to us and not returned to the application.
-    unsafe fn leave(
+    unsafe fn record_outputs(
         &mut self,
         entered: PendingCall,
         handles: &HandleTable,
@@ -386,7 +391,7 @@ impl ThreadLocalState {
         result: u64,
     ) -> Option<Box<InlineFindings>> {
         let (call, listeners) = (entered.call, entered.flags.listeners());
-        let edge = listeners.has_any(Listeners::READS).then(|| self.thread.edge_to(call));
+        let edge = listeners.has_any(Listeners::READER).then(|| self.thread.edge_to(call));
         let mut findings = None;
         // SAFETY: the contract of this function: the parameters of a call of this command that returned `result`.
         if unsafe { outputs_image(command.desc(), params, result, &mut self.outputs) }
@@ -404,7 +409,7 @@ impl ThreadLocalState {
         unsafe { object_lifetimes::follow_deferred_operation(handles, command, params, result, edge) };
         // SAFETY: the contract of this function, which is that of `track_mappings`.
         unsafe { mapped_memory::track_mappings(handles, command, params, result) };
-        if listeners.has_any(Listeners::READS) {
+        if listeners.has_any(Listeners::READER) {
             self.thread.complete(call);
             let mut new_value = None;
             let has_progressed = || {
@@ -423,4 +428,132 @@ impl ThreadLocalState {
         }
         findings
     }
+}
+
+/// The stream of a thread as the place in which `fast_pack` stores a record.
+pub(crate) struct StreamSpace<'a>(&'a mut StreamThread);
+
+// SAFETY: `StreamThread::claim` reserves this many words after those that are committed, and the thread is borrowed.
+unsafe impl fast_pack::RecordSpace for StreamSpace<'_> {
+    #[inline(always)]
+    fn claim(&mut self, words: usize) -> *mut u64 {
+        self.0.claim(words)
+    }
+
+    #[inline(always)]
+    unsafe fn written_record(&mut self, words: usize) -> &[u64] {
+        // Claiming again gives the same words, since the stream commits only in `try_pack_in_stream`.
+        let first = self.0.claim(words);
+        // SAFETY: the contract of `RecordSpace::written_record`: these are the words that were claimed last, and all of them
+        // are written.
+        unsafe { std::slice::from_raw_parts(first, words) }
+    }
+}
+
+impl ThreadLocalState {
+    /// Packs a call into the stream of the thread itself, which saves a copy. Returns whether the record is published there.
+    ///
+    /// A record in the stream cannot get order edges any more. So a call that needs some, or that `pack` declines,
+    /// is not published, and must be packed again in the buffer.
+    #[inline(always)]
+    fn try_pack_in_stream<T>(
+        &mut self,
+        target: &CallTarget<'_, DeviceData>,
+        (call, order): (u64, CommandOrdering),
+        params: &T,
+        pack: impl FnOnce(&mut StreamSpace<'_>, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
+    ) -> bool {
+        let resolver = ObjectIdResolver {
+            handles: target.owner.handles(),
+            thread: self.thread.number(),
+            deps: &self.deps,
+            is_ordered: true,
+            last_command_buffer: target.command_buffer(&self.last_command_buffer),
+        };
+        let words = pack(&mut StreamSpace(&mut self.thread), &resolver, call, params);
+        self.add_command_buffer_readers(target, order);
+        if let (Some(words), true) = (words, self.depends_on_own_thread_only(target)) {
+            // From here on, the reader thread finds the record (`ReaderState::read_available`).
+            // SAFETY: `pack` gives the words that it claimed last and has written, and nothing was claimed since.
+            unsafe { self.thread.commit(words) };
+            self.mark_objects_used(target, call);
+            return true;
+        }
+        self.deps.clear();
+        false
+    }
+
+    /// Packs a call into the thread's buffer, by generated code or else by the description of the command.
+    ///
+    /// # Safety
+    ///
+    /// `params` must be the parameters of a call of `command` that obey its VUIDs and that has not returned to the
+    /// application.
+    #[inline(always)]
+    unsafe fn pack_in_buffer<T>(
+        &mut self,
+        target: &CallTarget<'_, DeviceData>,
+        listeners: Listeners,
+        (command, call): (Command, u64),
+        params: &T,
+        pack: impl FnOnce(&mut RecordBuffer, &ObjectIdResolver<'_>, u64, &T) -> Option<usize>,
+    ) {
+        let is_ordered = listeners.has_any(Listeners::READER);
+        let resolver = ObjectIdResolver {
+            handles: target.owner.handles(),
+            thread: self.thread.number(),
+            deps: &self.deps,
+            is_ordered,
+            last_command_buffer: target.command_buffer(&self.last_command_buffer),
+        };
+        if pack(&mut self.record, &resolver, call, params).is_none() {
+            self.record.clear();
+            let params = std::ptr::from_ref(params).cast();
+            // SAFETY: the contract of this function, which is that of `pack_by_desc`.
+            unsafe { pack_by_desc(&mut self.record, &resolver, command, params, call) };
+        }
+        if is_ordered && let Some(command_buffer) = target.command_buffer(&self.last_command_buffer) {
+            self.add_command_buffer_dep(command_buffer.id, command_buffer.sync_domain);
+        }
+    }
+
+    /// Packs the outputs that `outputs_image` gathered.
+    ///
+    /// # Safety
+    ///
+    /// `self.outputs` must be what `outputs_image` gathered from a call of `command` that obeys its VUIDs, and that has
+    /// not returned to the application.
+    unsafe fn pack_outputs(&mut self, handles: &HandleTable, command: Command, call: u64) {
+        self.record.clear();
+        // The record of the outputs needs no order of its own: it comes after the record of the parameters.
+        let resolver = ObjectIdResolver {
+            handles,
+            thread: self.thread.number(),
+            deps: &self.deps,
+            is_ordered: false,
+            last_command_buffer: None,
+        };
+        let outputs = self.outputs.as_ptr().cast();
+        // SAFETY: the contract of this function. `outputs_image` left null what the call did not write, and what the
+        // outputs lead to stays until the call returns to the application.
+        unsafe { Packer::new(&resolver, handles).pack_outputs(&mut self.record, command, outputs, call) };
+    }
+}
+
+/// Packs the parameters of a call by the description of the command.
+///
+/// # Safety
+///
+/// `params` must point to the parameters of a call of `command` that obey its VUIDs and that has not returned to the
+/// application.
+#[inline(never)]
+unsafe fn pack_by_desc(
+    record: &mut RecordBuffer,
+    resolver: &ObjectIdResolver<'_>,
+    command: Command,
+    params: *const u8,
+    call: u64,
+) {
+    // SAFETY: the contract of this function: the VUIDs of the command make its pointers valid until the call returns.
+    unsafe { Packer::new(resolver, resolver.handles).pack_parameters(record, command, params, call) };
 }

@@ -6,7 +6,7 @@ use lavascope_marshal::RecordBuffer;
 use lavascope_record::{Call, OrderEdge, check};
 use lavascope_stream::ObjectParent;
 
-use super::packing::pack_by_desc;
+use super::pack_by_desc;
 use crate::intercept::deferred_operations::{DeferredStatus, deferred_status};
 use crate::intercept::handle_table::HandleTable;
 use crate::intercept::handles::{CallHandle, direct_handles, handle_type, nested_handles};

@@ -24,7 +24,7 @@ impl ThreadLocalState {
     /// number of the call.
     #[inline(always)]
     pub(super) fn begin_record(&mut self, listeners: Listeners, order: CommandOrdering) -> u64 {
-        if listeners.has_any(Listeners::READS) && order.has_local_barrier | self.thread.take_barrier_request() {
+        if listeners.has_any(Listeners::READER) && order.has_local_barrier | self.thread.take_barrier_request() {
             match order.has_local_barrier {
                 true => self.thread.order_after_completed(&PROCESS_STATE.threads),
                 false => self.thread.order_after_pushes(&PROCESS_STATE.threads),

@@ -262,9 +262,10 @@ impl RangeState {
 }
 
 impl LastWrite<'_> {
-    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies on
-    /// all memory or by those on the resource. The presentation engine only reads, so after a present an execution
-    /// dependency chain suffices (`synchronization-dependencies-chains`).
+    /// Whether the write is visible to a usage (`synchronization-dependencies-available-and-visible`), by dependencies
+    /// on all memory (the clock of the queue holds those so far) or by those on the resource (overlay). The
+    /// presentation engine only reads, so after a present an execution dependency chain suffices
+    /// (`synchronization-dependencies-chains`).
     #[inline]
     fn is_visible(&self, context: &AccessContext<'_>, usage: UsageIndex) -> bool {
         context.clock.is_visible(usage, self.queue, self.usage, self.tag)

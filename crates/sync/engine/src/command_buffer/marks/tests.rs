@@ -53,7 +53,7 @@ fn recorded(commands: &[Command]) -> Engine {
     engine.begin_recording(OWN, QUEUE, false);
     engine.command_buffers[OWN.0 as usize].used_blocks = None;
     for command in commands {
-        let found = engine.record(OWN, command.clone());
+        let found = engine.check_command(OWN, command.clone());
         assert!(found.hazards.is_empty() && found.faults.is_empty(), "{found:?}");
     }
     engine
@@ -61,16 +61,16 @@ fn recorded(commands: &[Command]) -> Engine {
 
 /// The marks of each access of each action: `i` for `written_before`, `a` for `read_before`, `l` for `superseded`.
 fn marks(engine: &Engine) -> Vec<Vec<String>> {
-    let plans = &engine.command_buffers[0].plans;
+    let list = &engine.command_buffers[0].list;
     let of_access = |command: usize, at: usize| {
-        let (number, bit) = plans.mark_position(command, at);
-        let own = plans.marks_at(number);
+        let (number, bit) = list.mark_position(command, at);
+        let own = list.marks_at(number);
         let has = |word: u64, letter: &str| if word & bit != 0 { letter.to_owned() } else { String::new() };
         has(own.written_before, "i") + &has(own.read_before, "a") + &has(own.superseded, "l")
     };
-    let is_action = |it: &usize| plans.addressed_accesses(*it).0 != PlanKind::NotAction;
-    let of_command = |it: usize| (0..plans.addressed_accesses(it).1.len()).map(|at| of_access(it, at)).collect();
-    (0..plans.len()).filter(is_action).map(of_command).collect()
+    let is_action = |it: &usize| list.addressed_accesses(*it).0 != PreparedKind::NotAction;
+    let of_command = |it: usize| (0..list.addressed_accesses(it).1.len()).map(|at| of_access(it, at)).collect();
+    (0..list.len()).filter(is_action).map(of_command).collect()
 }
 
 /// The actions, each with a barrier after it.
@@ -87,7 +87,7 @@ fn what_others_show_is_marked() {
     // The execution skips commands whose accesses need neither a check nor a record.
     let is_busy = |at: usize| ![2, 6, 8].contains(&at);
     let wanted = (0..commands.len()).fold(0, |all, it| all | u64::from(is_busy(it)) << it);
-    assert_eq!(engine.command_buffers[0].plans.busy_bits(), [wanted]);
+    assert_eq!(engine.command_buffers[0].list.busy_bits(), [wanted]);
     let batches = vec![SubmitBatch { command_buffers: vec![OWN], ..SubmitBatch::default() }];
     engine.step(&HostStep::Submit { queue: QueueId(0), batches, fence: None });
     let next = |from: usize| engine.command_buffers[0].next_busy_command(from);
@@ -184,7 +184,7 @@ fn hazards_behind_what_is_left_out_have_their_place() {
 #[test]
 fn the_last_of_many_is_named() {
     let mut engine = recorded(&[action(&[read(A0)]), action(&[read(A0)]), action(&[read(A0)])]);
-    let found = engine.record(OWN, action(&[write(A0)])).hazards;
+    let found = engine.check_command(OWN, action(&[write(A0)])).hazards;
     assert_eq!(found.len(), 1);
     assert!(matches!(&found[0].prior, ProgramLocation::Command(at) if at.path == [2]), "{found:?}");
 }

@@ -15,8 +15,8 @@ use crate::memory::addresses::{AddressLookup, AddressMap, ResourceIdentity};
 
 /// The accesses of each command, stored in lists that all commands of the command buffer share.
 #[derive(Default)]
-pub(crate) struct CommandPlans {
-    plans: Vec<CommandPlan>,
+pub(crate) struct PreparedCommands {
+    entries: Vec<PreparedCommand>,
     /// The accesses of all actions. An access that repeats one of the previous command is not stored again.
     accesses: AccessList,
     addressed: Vec<AddressedAccess>,
@@ -27,7 +27,7 @@ pub(crate) struct CommandPlans {
     /// The possible reads of all actions, by command.
     possible_reads: Vec<PossibleRead>,
     /// The actions that are buffer markers, by command.
-    markers: Vec<PlannedMarker>,
+    markers: Vec<MarkerCommand>,
     /// The resources of the last action, with the ids of the caller.
     last_resources: Vec<ResourceId>,
     /// Whether the caches are off: each command is looked up on its own, and no access is marked.
@@ -43,21 +43,21 @@ pub(crate) struct PossibleRead {
 
 /// An action that is a buffer marker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PlannedMarker {
+struct MarkerCommand {
     command: u32,
     stage: MarkerStage,
 }
 
-/// The accesses of a command, as ranges in the lists of [`CommandPlans`].
+/// The accesses of a command, as ranges in the lists of [`PreparedCommands`].
 #[derive(Clone, Copy, Debug)]
-struct CommandPlan {
+struct PreparedCommand {
     first: u32,
     end: u32,
     marks: u32,
     /// For an action that is not one-to-one: its range in the list of accesses. For any other command: its index in
     /// `non_actions`.
     accesses: (u32, u32),
-    kind: PlanKind,
+    kind: PreparedKind,
     /// Whether each `Access` has exactly one `AddressedAccess`, both lists have the same order, and there are at most
     /// 64.
     is_one_to_one: bool,
@@ -66,7 +66,7 @@ struct CommandPlan {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PlanKind {
+pub(crate) enum PreparedKind {
     /// A written range overlaps only with accesses to exactly the same range, and these stand next to each other.
     Disjoint,
     Overlapping,
@@ -112,13 +112,13 @@ const ROOM_MIN: usize = 1024;
 /// Number of accesses whose marks share one entry.
 const MARKS_PER_WORD: usize = 64;
 
-impl CommandPlans {
+impl PreparedCommands {
     /// Frees lists whose capacity is much larger than needed. Otherwise they would stay as long as the command buffer.
     pub(crate) fn clear(&mut self) {
         if self.addressed.capacity() > 4 * self.addressed.len() + ROOM_MIN {
-            *self = CommandPlans { is_cache_disabled: self.is_cache_disabled, ..CommandPlans::default() };
+            *self = PreparedCommands { is_cache_disabled: self.is_cache_disabled, ..PreparedCommands::default() };
         }
-        self.plans.clear();
+        self.entries.clear();
         self.accesses.clear();
         self.addressed.clear();
         self.marks.clear();
@@ -128,28 +128,28 @@ impl CommandPlans {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.plans.len()
+        self.entries.len()
     }
 
     #[inline]
     pub(crate) fn command(&self, command: usize) -> RecordedCommand<'_> {
-        let plan = self.plans[command];
-        match plan.kind {
-            PlanKind::NotAction => RecordedCommand::Other(&self.non_actions[plan.accesses.0 as usize]),
-            _ => RecordedCommand::Action(plan.accesses_in(&self.addressed, &self.accesses)),
+        let entry = self.entries[command];
+        match entry.kind {
+            PreparedKind::NotAction => RecordedCommand::Other(&self.non_actions[entry.accesses.0 as usize]),
+            _ => RecordedCommand::Action(entry.accesses_in(&self.addressed, &self.accesses)),
         }
     }
 
     pub(crate) fn last(&self) -> LastCommand<'_> {
-        let Some(plan) = self.plans.last() else { return LastCommand::Other };
-        let addressed = &self.addressed[plan.first as usize..plan.end as usize];
-        match plan.kind {
-            PlanKind::NotAction => match &self.non_actions[plan.accesses.0 as usize] {
+        let Some(entry) = self.entries.last() else { return LastCommand::Other };
+        let addressed = &self.addressed[entry.first as usize..entry.end as usize];
+        match entry.kind {
+            PreparedKind::NotAction => match &self.non_actions[entry.accesses.0 as usize] {
                 Command::Barrier(barrier) => LastCommand::Barrier(barrier),
                 _ => LastCommand::Other,
             },
-            PlanKind::Disjoint if plan.is_one_to_one && plan.is_buffers_only => {
-                LastCommand::BufferAction(addressed, self.marks.get(plan.marks as usize).map_or(0, |it| it.writes))
+            PreparedKind::Disjoint if entry.is_one_to_one && entry.is_buffers_only => {
+                LastCommand::BufferAction(addressed, self.marks.get(entry.marks as usize).map_or(0, |it| it.writes))
             }
             _ => LastCommand::Other,
         }
@@ -157,9 +157,9 @@ impl CommandPlans {
 
     /// Removes the last command, and returns it if it is not an action.
     pub(crate) fn pop(&mut self) -> Option<Command> {
-        let is_action = self.plans.pop()?.kind != PlanKind::NotAction;
-        self.possible_reads.retain(|it| (it.command as usize) < self.plans.len());
-        self.markers.retain(|it| (it.command as usize) < self.plans.len());
+        let is_action = self.entries.pop()?.kind != PreparedKind::NotAction;
+        self.possible_reads.retain(|it| (it.command as usize) < self.entries.len());
+        self.markers.retain(|it| (it.command as usize) < self.entries.len());
         if is_action { None } else { self.non_actions.pop() }
     }
 
@@ -170,24 +170,24 @@ impl CommandPlans {
         self.possible_reads.sort_by_key(|it| it.command);
         self.add_marker(command, accesses);
         self.markers.sort_by_key(|it| it.command);
-        if let Some(plan) = self.plans.get_mut(command).filter(|it| it.kind != PlanKind::NotAction) {
-            (plan.accesses, plan.is_one_to_one) = ((first, first + accesses.len() as u32), false);
+        if let Some(entry) = self.entries.get_mut(command).filter(|it| it.kind != PreparedKind::NotAction) {
+            (entry.accesses, entry.is_one_to_one) = ((first, first + accesses.len() as u32), false);
             self.accesses.extend(accesses);
         }
     }
 
     /// Looks up the addresses of all commands again.
     pub(crate) fn look_up_again(&mut self, addresses: &AddressMap) {
-        let (plans, addressed) = (std::mem::take(&mut self.plans), std::mem::take(&mut self.addressed));
+        let (entries, addressed) = (std::mem::take(&mut self.entries), std::mem::take(&mut self.addressed));
         let (accesses, mut own) = (std::mem::take(&mut self.accesses), Vec::new());
         self.marks.clear();
         self.markers.clear();
-        for plan in plans {
-            if plan.kind == PlanKind::NotAction {
-                self.plans.push(plan);
+        for entry in entries {
+            if entry.kind == PreparedKind::NotAction {
+                self.entries.push(entry);
             } else {
                 own.clear();
-                own.extend(plan.accesses_in(&addressed, &accesses).iter());
+                own.extend(entry.accesses_in(&addressed, &accesses).iter());
                 self.add_action(&own, |it| it, addresses);
             }
         }
@@ -197,11 +197,11 @@ impl CommandPlans {
 
     /// One bit for each command; see `is_busy`.
     pub(crate) fn busy_bits(&self) -> Vec<u64> {
-        let (mut is_rendering, mut busy) = (false, vec![0; self.plans.len().div_ceil(MARKS_PER_WORD)]);
-        for (index, plan) in self.plans.iter().enumerate() {
+        let (mut is_rendering, mut busy) = (false, vec![0; self.entries.len().div_ceil(MARKS_PER_WORD)]);
+        for (index, entry) in self.entries.iter().enumerate() {
             busy[index / MARKS_PER_WORD] |= u64::from(self.is_busy(index, is_rendering)) << (index % MARKS_PER_WORD);
-            if plan.kind == PlanKind::NotAction {
-                match &self.non_actions[plan.accesses.0 as usize] {
+            if entry.kind == PreparedKind::NotAction {
+                match &self.non_actions[entry.accesses.0 as usize] {
                     Command::BeginRendering(_) | Command::BeginRenderPass { .. } => is_rendering = true,
                     Command::EndRendering | Command::EndRenderPass => is_rendering = false,
                     _ => {}
@@ -212,16 +212,16 @@ impl CommandPlans {
     }
 
     #[inline]
-    pub(crate) fn addressed_accesses(&self, command: usize) -> (PlanKind, &[AddressedAccess]) {
-        let plan = self.plans[command];
-        (plan.kind, &self.addressed[plan.first as usize..plan.end as usize])
+    pub(crate) fn addressed_accesses(&self, command: usize) -> (PreparedKind, &[AddressedAccess]) {
+        let entry = self.entries[command];
+        (entry.kind, &self.addressed[entry.first as usize..entry.end as usize])
     }
 
     /// The index of the marks of an access, and the bit of the access in these marks.
     #[inline]
     pub(crate) fn mark_position(&self, command: usize, addressed_access: usize) -> (u32, u64) {
         (
-            self.plans[command].marks + (addressed_access / MARKS_PER_WORD) as u32,
+            self.entries[command].marks + (addressed_access / MARKS_PER_WORD) as u32,
             1 << (addressed_access % MARKS_PER_WORD),
         )
     }
@@ -242,10 +242,10 @@ impl CommandPlans {
     /// The marks of a command, entry by entry, each with the accesses that it marks.
     #[inline]
     pub(crate) fn marked_words(&self, command: usize) -> impl Iterator<Item = MarkedAccesses<'_>> {
-        let plan = self.plans[command];
-        let addressed = &self.addressed[plan.first as usize..plan.end as usize];
+        let entry = self.entries[command];
+        let addressed = &self.addressed[entry.first as usize..entry.end as usize];
         (0..addressed.len().div_ceil(MARKS_PER_WORD)).map(move |word| {
-            let (number, addressed) = (plan.marks + word as u32, &addressed[word * MARKS_PER_WORD..]);
+            let (number, addressed) = (entry.marks + word as u32, &addressed[word * MARKS_PER_WORD..]);
             MarkedAccesses {
                 number,
                 marks: &self.marks[number as usize],
@@ -258,10 +258,10 @@ impl CommandPlans {
     /// One of the entries of `marked_words`, or none after the last. Almost all commands have a single entry.
     #[inline]
     pub(crate) fn marked_word(&self, command: usize, word: usize) -> Option<MarkedAccesses<'_>> {
-        let plan = &self.plans[command];
-        let first = plan.first as usize + word * MARKS_PER_WORD;
-        let addressed = self.addressed.get(first..plan.end as usize).filter(|it| !it.is_empty())?;
-        let number = plan.marks + word as u32;
+        let entry = &self.entries[command];
+        let first = entry.first as usize + word * MARKS_PER_WORD;
+        let addressed = self.addressed.get(first..entry.end as usize).filter(|it| !it.is_empty())?;
+        let number = entry.marks + word as u32;
         Some(MarkedAccesses {
             number,
             marks: &self.marks[number as usize],
@@ -272,7 +272,7 @@ impl CommandPlans {
 
     /// Whether an execution has to check or record an access of a command, if no command before it had a conflict.
     pub(crate) fn is_busy(&self, command: usize, is_rendering: bool) -> bool {
-        self.plans[command].kind != PlanKind::Disjoint
+        self.entries[command].kind != PreparedKind::Disjoint
             || !self.possible_reads(command).is_empty()
             || self.marker(command).is_some()
             || self.marked_words(command).any(|marked_word| {
@@ -292,9 +292,9 @@ impl CommandPlans {
 
     /// Adds a command that is not an action.
     pub(crate) fn add_non_action(&mut self, command: Command) {
-        let (at, kind) = (self.non_actions.len() as u32, PlanKind::NotAction);
+        let (at, kind) = (self.non_actions.len() as u32, PreparedKind::NotAction);
         let accesses = (at, at);
-        self.plans.push(CommandPlan {
+        self.entries.push(PreparedCommand {
             first: 0,
             end: 0,
             marks: 0,
@@ -315,22 +315,22 @@ impl CommandPlans {
     ) {
         let accesses = match accesses.last() {
             Some(last) if last.certainty == Certainty::Unreported => {
-                self.add_possible_reads(self.plans.len(), accesses)
+                self.add_possible_reads(self.entries.len(), accesses)
             }
-            Some(last) if last.order.marker_stage().is_some() => self.add_marker(self.plans.len(), accesses),
+            Some(last) if last.order.marker_stage().is_some() => self.add_marker(self.entries.len(), accesses),
             _ => accesses,
         };
         let (first, marks, own) = (self.addressed.len() as u32, self.marks.len() as u32, self.accesses.len() as u32);
-        let is_like = |command_plan: &CommandPlan| {
+        let is_like = |previous: &PreparedCommand| {
             !self.is_cache_disabled
-                && command_plan.is_one_to_one
-                && command_plan.len() == accesses.len()
+                && previous.is_one_to_one
+                && previous.len() == accesses.len()
                 && self.last_resources.len() == accesses.len()
         };
-        let last = self.plans.last().copied().filter(is_like);
+        let last = self.entries.last().copied().filter(is_like);
         let is_alike = last.is_some_and(|it| self.add_similar(it, accesses, &engine_id, addresses));
         let (kind, is_straight) = match is_alike {
-            true => (PlanKind::Disjoint, true),
+            true => (PreparedKind::Disjoint, true),
             false => {
                 self.addressed.truncate(first as usize);
                 self.accesses.truncate(own as usize);
@@ -341,7 +341,7 @@ impl CommandPlans {
         };
         let is_on_buffers = accesses.iter().all(|it| matches!(it.region, Region::Buffer(_)));
         let (end, accesses) = (self.addressed.len() as u32, (own, self.accesses.len() as u32));
-        self.plans.push(CommandPlan {
+        self.entries.push(PreparedCommand {
             first,
             end,
             marks,
@@ -381,7 +381,7 @@ impl CommandPlans {
     fn add_marker<'a>(&mut self, command: usize, accesses: &'a [Access]) -> &'a [Access] {
         self.markers.retain(|it| it.command as usize != command);
         if let Some(stage) = accesses.last().and_then(|it| it.order.marker_stage()) {
-            self.markers.push(PlannedMarker { command: command as u32, stage });
+            self.markers.push(MarkerCommand { command: command as u32, stage });
         }
         accesses
     }
@@ -402,7 +402,7 @@ impl CommandPlans {
         accesses: &[Access],
         engine_id: &impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
-    ) -> (PlanKind, bool) {
+    ) -> (PreparedKind, bool) {
         let (mut is_straight, mut is_known) = ((1..=MARKS_PER_WORD).contains(&accesses.len()), true);
         for access in accesses {
             let (resource, at) = (engine_id(access.resource), self.accesses.len() as u32);
@@ -423,22 +423,22 @@ impl CommandPlans {
         }
         if !is_known {
             self.addressed.truncate(first);
-            return (PlanKind::UnknownAddresses, false);
+            return (PreparedKind::UnknownAddresses, false);
         }
         let (kind, has_moved) = self.group_written_ranges(first);
-        let before = self.plans.last().copied().filter(|it| it.kind == PlanKind::Disjoint && kind == it.kind);
+        let before = self.entries.last().copied().filter(|it| it.kind == PreparedKind::Disjoint && kind == it.kind);
         let before = before.filter(|_| !self.is_cache_disabled);
         if let Some(before) = before {
             self.mark_repeats(before, first);
         }
-        (kind, is_straight && !has_moved && kind == PlanKind::Disjoint)
+        (kind, is_straight && !has_moved && kind == PreparedKind::Disjoint)
     }
 
     /// Adds an action that has as many accesses as the previous one, and looks up only accesses that differ. Returns
     /// false if the result is not one-to-one; the caller then looks up everything.
     fn add_similar(
         &mut self,
-        last: CommandPlan,
+        last: PreparedCommand,
         accesses: &[Access],
         engine_id: &impl Fn(ResourceId) -> ResourceId,
         addresses: &AddressMap,
@@ -490,7 +490,7 @@ impl CommandPlans {
             return true;
         }
         let (all, (kind, has_moved)) = (low_bits(addressed.len()), self.group_written_ranges(new));
-        if kind != PlanKind::Disjoint || has_moved {
+        if kind != PreparedKind::Disjoint || has_moved {
             self.marks.truncate(last.marks as usize + 1);
             return false;
         }
@@ -533,18 +533,18 @@ impl CommandPlans {
 
     /// Marks the accesses of a new command, and moves accesses next to writes of the same range. Returns whether it
     /// moved any.
-    fn group_written_ranges(&mut self, first: usize) -> (PlanKind, bool) {
+    fn group_written_ranges(&mut self, first: usize) -> (PreparedKind, bool) {
         let addressed = &mut self.addressed[first..];
         if addressed.len() <= MARKS_PER_WORD
             && let Some(marks) = marks_if_disjoint(addressed)
         {
             self.marks.extend(Some(marks).filter(|_| !addressed.is_empty()));
-            return (PlanKind::Disjoint, false);
+            return (PreparedKind::Disjoint, false);
         }
         let marks = self.marks.len();
         self.marks.resize(marks + addressed.len().div_ceil(MARKS_PER_WORD), AccessMarks::default());
         let (kind, has_moved) = group_by_range(addressed);
-        if kind != PlanKind::Disjoint {
+        if kind != PreparedKind::Disjoint {
             return (kind, has_moved);
         }
         let mut at = 0;
@@ -562,12 +562,12 @@ impl CommandPlans {
             }
             at += len;
         }
-        (PlanKind::Disjoint, has_moved)
+        (PreparedKind::Disjoint, has_moved)
     }
 
     /// Marks accesses that a new command and the previous one have in common. The order of equal accesses is the same
     /// in both.
-    fn mark_repeats(&mut self, last: CommandPlan, new: usize) {
+    fn mark_repeats(&mut self, last: PreparedCommand, new: usize) {
         let (before, behind) = (&self.addressed[last.first as usize..last.end as usize], &self.addressed[new..]);
         let numbers = (last.marks as usize, self.marks.len() - behind.len().div_ceil(MARKS_PER_WORD));
         let mut at = 0;
@@ -598,7 +598,7 @@ impl CommandPlans {
     }
 }
 
-impl CommandPlan {
+impl PreparedCommand {
     /// Number of accesses.
     fn len(&self) -> usize {
         (self.end - self.first) as usize
@@ -690,12 +690,12 @@ fn marks_if_disjoint(addressed: &[AddressedAccess]) -> Option<AccessMarks> {
 
 /// Moves accesses next to writes of the same range. Returns whether any was moved; the kind is `Overlapping` if a
 /// written range overlaps with a different range.
-fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
+fn group_by_range(addressed: &mut [AddressedAccess]) -> (PreparedKind, bool) {
     if addressed.len() > MARKS_PER_WORD {
         addressed.sort_by_key(|it| (it.range.start, it.range.end));
         let is_apart = |it: &[AddressedAccess]| it[0].range.end <= it[1].range.start || it[0].is_same_range(&it[1]);
         let is_fine = addressed.windows(2).all(is_apart);
-        return (if is_fine { PlanKind::Disjoint } else { PlanKind::Overlapping }, true);
+        return (if is_fine { PreparedKind::Disjoint } else { PreparedKind::Overlapping }, true);
     }
     let mut has_moved = false;
     for at in 0..addressed.len() {
@@ -704,7 +704,7 @@ fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
             continue;
         }
         if addressed.iter().any(|it| it.overlaps(&own) && !it.is_same_range(&own)) {
-            return (PlanKind::Overlapping, has_moved);
+            return (PreparedKind::Overlapping, has_moved);
         }
         // An access that this moves behind `at` is visited again, which changes nothing.
         let first = addressed.iter().position(|it| it.is_same_range(&own)).unwrap_or(at);
@@ -717,7 +717,7 @@ fn group_by_range(addressed: &mut [AddressedAccess]) -> (PlanKind, bool) {
             }
         }
     }
-    (PlanKind::Disjoint, has_moved)
+    (PreparedKind::Disjoint, has_moved)
 }
 
 #[cfg(test)]

@@ -38,10 +38,10 @@ fn barrier() -> Command {
     Command::Barrier(Barrier::Sync2 { dependencies: Vec::new() })
 }
 
-fn plans(actions: &[&[Access]]) -> CommandPlans {
-    let (mut plans, addresses) = (CommandPlans::default(), addresses(8));
-    actions.iter().for_each(|it| plans.add_action(it, |it| it, &addresses));
-    plans
+fn list(actions: &[&[Access]]) -> PreparedCommands {
+    let (mut list, addresses) = (PreparedCommands::default(), addresses(8));
+    actions.iter().for_each(|it| list.add_action(it, |it| it, &addresses));
+    list
 }
 
 const BYTES: [Range<u64>; 5] = [0..64, 0..64, 0..32, 32..64, 16..48];
@@ -91,10 +91,10 @@ fn is_bit(word: u64, at: usize) -> bool {
 }
 
 /// The marks of a command, one for each access.
-fn marks_of(plans: &CommandPlans, command: usize) -> Vec<AccessMarks> {
-    let len = plans.addressed_accesses(command).1.len();
+fn marks_of(list: &PreparedCommands, command: usize) -> Vec<AccessMarks> {
+    let len = list.addressed_accesses(command).1.len();
     let one = |at: usize| {
-        let (number, bit) = plans.mark_position(command, at);
+        let (number, bit) = list.mark_position(command, at);
         let AccessMarks {
             writes,
             written_range: beside_write,
@@ -104,7 +104,7 @@ fn marks_of(plans: &CommandPlans, command: usize) -> Vec<AccessMarks> {
             written_before: inner,
             read_before: again,
             superseded: later,
-        } = *plans.marks_at(number);
+        } = *list.marks_at(number);
         let own = |word: u64| u64::from(word & bit != 0);
         let (writes, beside_write, ordered) = (own(writes), own(beside_write), own(ordered));
         let (before, behind, inner, again, later) = (own(before), own(behind), own(inner), own(again), own(later));
@@ -130,18 +130,18 @@ fn run_of(addressed: &[AddressedAccess], at: usize) -> Range<usize> {
 }
 
 /// What a command is by itself.
-fn check_command(plans: &CommandPlans, command: usize) {
-    let (kind, addressed) = plans.addressed_accesses(command);
+fn check_command(list: &PreparedCommands, command: usize) {
+    let (kind, addressed) = list.addressed_accesses(command);
     let meets = |own: &AddressedAccess, it: &AddressedAccess| it.overlaps(own) && !it.is_same_range(own);
     let is_apart = addressed.iter().all(|own| !is_write(own) || !addressed.iter().any(|it| meets(own, it)));
     let is_simple = addressed.iter().all(|own| !addressed.iter().any(|it| meets(own, it)));
     // Of long lists more must be apart than need be.
     let is_expected = if addressed.len() > MARKS_PER_WORD { is_simple } else { is_apart };
-    assert_eq!(kind, if is_expected { PlanKind::Disjoint } else { PlanKind::Overlapping }, "{addressed:?}");
-    if kind == PlanKind::Overlapping {
+    assert_eq!(kind, if is_expected { PreparedKind::Disjoint } else { PreparedKind::Overlapping }, "{addressed:?}");
+    if kind == PreparedKind::Overlapping {
         return;
     }
-    for (at, (own, marks)) in addressed.iter().zip(marks_of(plans, command)).enumerate() {
+    for (at, (own, marks)) in addressed.iter().zip(marks_of(list, command)).enumerate() {
         let group: Vec<&AddressedAccess> = addressed.iter().filter(|it| it.is_same_range(own)).collect();
         let has_write = group.iter().any(|it| is_write(it));
         let key = |it: &AddressedAccess| (it.usage, it.order);
@@ -155,10 +155,10 @@ fn check_command(plans: &CommandPlans, command: usize) {
 }
 
 /// What a command and the one before it do in the same way.
-fn check_pair(plans: &CommandPlans, command: usize) {
-    let ((_, old), (_, new)) = (plans.addressed_accesses(command - 1), plans.addressed_accesses(command));
-    let (old_marks, new_marks) = (marks_of(plans, command - 1), marks_of(plans, command));
-    let is_apart = |it: usize| plans.addressed_accesses(it).0 == PlanKind::Disjoint;
+fn check_pair(list: &PreparedCommands, command: usize) {
+    let ((_, old), (_, new)) = (list.addressed_accesses(command - 1), list.addressed_accesses(command));
+    let (old_marks, new_marks) = (marks_of(list, command - 1), marks_of(list, command));
+    let is_apart = |it: usize| list.addressed_accesses(it).0 == PreparedKind::Disjoint;
     let are_apart = is_apart(command) && is_apart(command - 1);
     for at in 0..new.len() {
         let is_new = new_marks[at].written_range != 0;
@@ -182,11 +182,11 @@ fn marks_are_what_their_words_say() {
         let buffers = if round % 4 == 0 { 300 } else { 3 };
         let addresses = addresses(buffers + 1);
         let commands = random_commands(&mut dice, u64::from(buffers));
-        let mut plans = CommandPlans::default();
+        let mut list = PreparedCommands::default();
         for (index, accesses) in commands.iter().enumerate() {
-            plans.add_action(accesses, |it| it, &addresses);
-            let (kind, addressed) = plans.addressed_accesses(index);
-            kinds[usize::from(kind == PlanKind::Disjoint)] += 1;
+            list.add_action(accesses, |it| it, &addresses);
+            let (kind, addressed) = list.addressed_accesses(index);
+            kinds[usize::from(kind == PreparedKind::Disjoint)] += 1;
             let mut keys: Vec<_> = addressed.iter().map(|it| (it.range.start, it.range.end, it.usage)).collect();
             let looked = |item: &Access| {
                 let ranges = addresses.ranges(item.resource, &item.region).into_iter();
@@ -197,31 +197,27 @@ fn marks_are_what_their_words_say() {
             keys.sort_unstable();
             wanted.sort_unstable();
             assert_eq!(keys, wanted);
-            check_command(&plans, index);
+            check_command(&list, index);
             let has_repeats = |it: &AccessMarks| it.repeats_previous != 0;
-            let marks = marks_of(&plans, index);
+            let marks = marks_of(&list, index);
             repeated[usize::from(addressed.len() > MARKS_PER_WORD)] += usize::from(marks.iter().any(has_repeats));
         }
-        assert_eq!(plans.len(), commands.len());
-        (1..commands.len()).for_each(|it| check_pair(&plans, it));
+        assert_eq!(list.len(), commands.len());
+        (1..commands.len()).for_each(|it| check_pair(&list, it));
     }
     assert!(kinds.iter().all(|it| *it > 200) && repeated[0] > 100 && repeated[1] > 10, "{kinds:?} {repeated:?}");
 }
 
 /// All but where accesses lie.
-fn shown(plans: &CommandPlans) -> String {
+fn shown(list: &PreparedCommands) -> String {
     let addressed_access = |it: &AddressedAccess| format!("{:?}", AddressedAccess { access_index: 0, ..it.clone() });
     let command = |index: usize| {
-        let CommandPlan { first, end, marks, kind, is_one_to_one: is_straight, .. } = plans.plans[index];
-        let RecordedCommand::Action(accesses) = plans.command(index) else { panic!("an action") };
+        let PreparedCommand { first, end, marks, kind, is_one_to_one: is_straight, .. } = list.entries[index];
+        let RecordedCommand::Action(accesses) = list.command(index) else { panic!("an action") };
         format!("{first} {end} {marks} {kind:?} {is_straight} {:#?}", accesses.iter().collect::<Vec<_>>())
     };
-    let commands: Vec<String> = (0..plans.len()).map(command).collect();
-    format!(
-        "{commands:#?}\n{:#?}\n{:#?}",
-        plans.addressed.iter().map(addressed_access).collect::<Vec<_>>(),
-        plans.marks
-    )
+    let commands: Vec<String> = (0..list.len()).map(command).collect();
+    format!("{commands:#?}\n{:#?}\n{:#?}", list.addressed.iter().map(addressed_access).collect::<Vec<_>>(), list.marks)
 }
 
 /// What is like the one before is not looked up again; nobody can tell.
@@ -230,7 +226,7 @@ fn what_is_alike_is_what_it_would_be() {
     let mut dice = TestRng::new(5);
     let addresses = addresses(5);
     for _ in 0..600 {
-        let (mut short, mut long) = (CommandPlans::default(), CommandPlans::default());
+        let (mut short, mut long) = (PreparedCommands::default(), PreparedCommands::default());
         for accesses in random_commands(&mut dice, 4) {
             short.add_action(&accesses, |it| it, &addresses);
             long.last_resources.clear();
@@ -246,23 +242,23 @@ fn what_is_alike_is_what_it_would_be() {
 
 #[test]
 fn what_is_alike_is_looked_up_by_its_own_number() {
-    let (mut plans, addresses) = (CommandPlans::default(), addresses(8));
-    plans.add_action(&[read(0), read(1)], |it| ResourceId(it.0 + 2), &addresses);
-    plans.add_action(&[read(0), write(3)], |it| ResourceId(it.0 + 2), &addresses);
-    plans.add_action(&[read(0), write(4)], |it| ResourceId(it.0 + 2), &addresses);
+    let (mut list, addresses) = (PreparedCommands::default(), addresses(8));
+    list.add_action(&[read(0), read(1)], |it| ResourceId(it.0 + 2), &addresses);
+    list.add_action(&[read(0), write(3)], |it| ResourceId(it.0 + 2), &addresses);
+    list.add_action(&[read(0), write(4)], |it| ResourceId(it.0 + 2), &addresses);
     let numbers: Vec<Vec<u32>> =
-        (0..3).map(|it| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect()).collect();
+        (0..3).map(|it| list.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect()).collect();
     assert_eq!(numbers, [[2, 3], [2, 5], [2, 6]]);
-    let RecordedCommand::Action(accesses) = plans.command(2) else { panic!("an action") };
+    let RecordedCommand::Action(accesses) = list.command(2) else { panic!("an action") };
     assert_eq!(accesses.iter().map(|it| it.resource.0).collect::<Vec<_>>(), [2, 6]);
     let is_read = |addressed_access: &AddressedAccess| !is_write(addressed_access);
-    assert!(is_read(&plans.addressed_accesses(0).1[1]) && !is_read(&plans.addressed_accesses(1).1[1]));
-    assert_eq!(plans.addressed_accesses(2).1[1].range, addresses.whole(ResourceId(6)));
+    assert!(is_read(&list.addressed_accesses(0).1[1]) && !is_read(&list.addressed_accesses(1).1[1]));
+    assert_eq!(list.addressed_accesses(2).1[1].range, addresses.whole(ResourceId(6)));
 }
 
 #[test]
 fn what_is_not_straight_is_looked_up_whole() {
-    let is_straight = |accesses: &[Access]| plans(&[accesses]).plans[0].is_one_to_one;
+    let is_straight = |accesses: &[Access]| list(&[accesses]).entries[0].is_one_to_one;
     assert!(is_straight(&[read(0)]) && is_straight(&vec![read(0); MARKS_PER_WORD]));
     assert!(!is_straight(&[]) && !is_straight(&vec![read(0); MARKS_PER_WORD + 1]));
     // Nothing of it, nothing that can be done, and nothing that is known yet.
@@ -273,48 +269,48 @@ fn what_is_not_straight_is_looked_up_whole() {
     assert!(is_straight(&[read(0), write(1), read(1)]));
     assert!(!is_straight(&[write(1), read(0), read(1)]));
     assert!(!is_straight(&[write(1), access(1, 0..16, S::COPY, A::TRANSFER_READ)]));
-    assert_eq!(plans(&[&[read(0), read(7)]]).addressed_accesses(0).0, PlanKind::UnknownAddresses);
-    assert!(plans(&[&[read(0), read(7)]]).addressed.is_empty());
+    assert_eq!(list(&[&[read(0), read(7)]]).addressed_accesses(0).0, PreparedKind::UnknownAddresses);
+    assert!(list(&[&[read(0), read(7)]]).addressed.is_empty());
 }
 
 #[test]
 fn commands_are_taken_back_and_replaced() {
     let addresses = addresses(8);
-    let mut plans = plans(&[&[read(0)], &[write(1), read(2)]]);
-    plans.add_non_action(barrier());
-    plans.add_action(&[read(3)], |it| it, &addresses);
-    assert_eq!(plans.len(), 4);
-    assert!(matches!(plans.command(2), RecordedCommand::Other(Command::Barrier(_))));
-    assert_eq!(plans.pop(), None);
-    assert_eq!(plans.pop(), Some(barrier()));
-    assert_eq!((plans.len(), plans.non_actions.len()), (2, 0));
-    plans.add_non_action(barrier());
+    let mut list = list(&[&[read(0)], &[write(1), read(2)]]);
+    list.add_non_action(barrier());
+    list.add_action(&[read(3)], |it| it, &addresses);
+    assert_eq!(list.len(), 4);
+    assert!(matches!(list.command(2), RecordedCommand::Other(Command::Barrier(_))));
+    assert_eq!(list.pop(), None);
+    assert_eq!(list.pop(), Some(barrier()));
+    assert_eq!((list.len(), list.non_actions.len()), (2, 0));
+    list.add_non_action(barrier());
     // Not an action, and not there.
-    plans.replace(2, &[read(4)]);
-    plans.replace(3, &[read(4)]);
-    plans.replace(0, &[read(4), write(5)]);
-    plans.look_up_again(&addresses);
-    let addressed = |it: usize| plans.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect::<Vec<_>>();
+    list.replace(2, &[read(4)]);
+    list.replace(3, &[read(4)]);
+    list.replace(0, &[read(4), write(5)]);
+    list.look_up_again(&addresses);
+    let addressed = |it: usize| list.addressed_accesses(it).1.iter().map(|it| it.resource.0).collect::<Vec<_>>();
     assert_eq!((addressed(0), addressed(1), addressed(2)), (vec![4, 5], vec![1, 2], vec![]));
-    assert!(matches!(plans.command(2), RecordedCommand::Other(Command::Barrier(_))));
-    let RecordedCommand::Action(accesses) = plans.command(0) else { panic!("an action") };
+    assert!(matches!(list.command(2), RecordedCommand::Other(Command::Barrier(_))));
+    let RecordedCommand::Action(accesses) = list.command(0) else { panic!("an action") };
     assert!(accesses.iter().eq([read(4), write(5)]));
-    assert_eq!((plans.pop(), plans.pop(), plans.pop(), plans.pop()), (Some(barrier()), None, None, None));
-    assert_eq!(plans.len(), 0);
+    assert_eq!((list.pop(), list.pop(), list.pop(), list.pop()), (Some(barrier()), None, None, None));
+    assert_eq!(list.len(), 0);
 }
 
 #[test]
 fn room_that_is_needed_stays() {
-    let addressed_access = plans(&[&[read(0)]]).addressed[0].clone();
+    let addressed_access = list(&[&[read(0)]]).addressed[0].clone();
     let room_after = |capacity: usize, len: usize| {
-        let mut plans = plans(&[&[read(0)]]);
-        plans.add_non_action(barrier());
-        plans.addressed = Vec::with_capacity(capacity);
-        plans.addressed.resize(len, addressed_access.clone());
-        plans.clear();
-        assert_eq!((plans.plans.len(), plans.addressed.len(), plans.marks.len()), (0, 0, 0));
-        assert_eq!((plans.accesses.len(), plans.non_actions.len()), (0, 0));
-        plans.addressed.capacity()
+        let mut list = list(&[&[read(0)]]);
+        list.add_non_action(barrier());
+        list.addressed = Vec::with_capacity(capacity);
+        list.addressed.resize(len, addressed_access.clone());
+        list.clear();
+        assert_eq!((list.entries.len(), list.addressed.len(), list.marks.len()), (0, 0, 0));
+        assert_eq!((list.accesses.len(), list.non_actions.len()), (0, 0));
+        list.addressed.capacity()
     };
     assert_eq!((room_after(1024, 0), room_after(1025, 0)), (1024, 0));
     assert_eq!((room_after(2224, 300), room_after(2225, 300)), (2224, 0));
@@ -323,29 +319,29 @@ fn room_that_is_needed_stays() {
 #[test]
 fn groups_are_checked_together() {
     let many: Vec<Access> = (0..70).map(|it| read(it % 2)).chain([write(2), read(2), read(2)]).collect();
-    let plans = plans(&[&[read(0), read(0), write(1), read(1), read(1), read(2)], &many]);
-    let marked: Vec<MarkedAccesses<'_>> = plans.marked_words(0).collect();
+    let list = list(&[&[read(0), read(0), write(1), read(1), read(1), read(2)], &many]);
+    let marked: Vec<MarkedAccesses<'_>> = list.marked_words(0).collect();
     assert_eq!((marked.len(), marked[0].valid_bits), (1, 0b11_1111));
     let group = |at: usize| (marked[0].group(at).0, marked[0].group(at).1.len());
     assert_eq!((group(0), group(1), group(5)), ((1, 1), (2, 1), (1 << 5, 1)));
     assert_eq!((group(2), group(4)), ((0b1_1100, 3), (1 << 4, 1)));
-    let marked: Vec<MarkedAccesses<'_>> = plans.marked_words(1).collect();
+    let marked: Vec<MarkedAccesses<'_>> = list.marked_words(1).collect();
     let numbers: Vec<(u32, u64, usize)> =
         marked.iter().map(|it| (it.number, it.valid_bits, it.addressed.len())).collect();
     assert_eq!(numbers, [(1, u64::MAX, 73), (2, 0x1ff, 9)]);
-    assert_eq!((plans.mark_position(1, 3), plans.mark_position(1, 70)), ((1, 8), (2, 1 << 6)));
+    assert_eq!((list.mark_position(1, 3), list.mark_position(1, 70)), ((1, 8), (2, 1 << 6)));
 }
 
 #[test]
 fn marks_that_are_made_are_found_again() {
-    let mut plans = plans(&[&[read(0), write(1), read(2)], &[read(3)]]);
-    plans.apply_mark(0, MarkChange::Before { written: 0b110, read: 0b001 });
-    plans.apply_mark(0, MarkChange::Superseded(0b010));
-    plans.apply_mark(0, MarkChange::Superseded(0b100));
-    let AccessMarks { written_before: inner, read_before: again, superseded: later, .. } = *plans.marks_at(0);
+    let mut list = list(&[&[read(0), write(1), read(2)], &[read(3)]]);
+    list.apply_mark(0, MarkChange::Before { written: 0b110, read: 0b001 });
+    list.apply_mark(0, MarkChange::Superseded(0b010));
+    list.apply_mark(0, MarkChange::Superseded(0b100));
+    let AccessMarks { written_before: inner, read_before: again, superseded: later, .. } = *list.marks_at(0);
     assert_eq!((inner, again, later), (0b110, 0b001, 0b110));
-    assert_eq!(plans.accesses_after_write(0).map(|it| it.resource.0).collect::<Vec<_>>(), [1, 2]);
-    assert_eq!(plans.accesses_after_write(1).count(), 0);
+    assert_eq!(list.accesses_after_write(0).map(|it| it.resource.0).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(list.accesses_after_write(1).count(), 0);
 }
 
 /// Something must be done for a command unless each of its accesses is checked and kept elsewhere.
@@ -355,26 +351,26 @@ fn what_others_show_is_not_busy() {
     let addresses = addresses(5);
     let mut idle = 0;
     for _ in 0..500 {
-        let (mut plans, mut is_rendering, mut wanted) = (CommandPlans::default(), false, Vec::new());
+        let (mut list, mut is_rendering, mut wanted) = (PreparedCommands::default(), false, Vec::new());
         let len = if dice.below(8) == 0 { 70 } else { 1 + dice.below(6) };
         let is_open: Vec<bool> = (0..len)
             .map(|_| {
                 let is_open = is_rendering;
                 match dice.below(8) {
-                    0 => plans.add_non_action(barrier()),
+                    0 => list.add_non_action(barrier()),
                     1 => {
-                        plans.add_non_action(if is_rendering { Command::EndRendering } else { begin_rendering() });
+                        list.add_non_action(if is_rendering { Command::EndRendering } else { begin_rendering() });
                         is_rendering = !is_rendering;
                     }
-                    _ => plans.add_action(&[color(0), read(dice.below(2) as u32 + 1)], |it| it, &addresses),
+                    _ => list.add_action(&[color(0), read(dice.below(2) as u32 + 1)], |it| it, &addresses),
                 }
                 is_open
             })
             .collect();
-        for number in 0..plans.marks.len() as u32 {
+        for number in 0..list.marks.len() as u32 {
             let (inner, again) = (dice.below(4), dice.below(4));
-            plans.apply_mark(number, MarkChange::Before { written: inner, read: again & !inner });
-            plans.apply_mark(number, MarkChange::Superseded(dice.below(4)));
+            list.apply_mark(number, MarkChange::Before { written: inner, read: again & !inner });
+            list.apply_mark(number, MarkChange::Superseded(dice.below(4)));
         }
         for (index, is_open) in is_open.into_iter().enumerate() {
             let is_needed = |access_marks: &AccessMarks| {
@@ -383,13 +379,13 @@ fn what_others_show_is_not_busy() {
                 let is_kept = is_repeated && access_marks.repeated_by_next != 0 || access_marks.superseded != 0;
                 !(is_checked && is_kept)
             };
-            let is_other = plans.addressed_accesses(index).0 == PlanKind::NotAction;
-            let is_busy = is_other || marks_of(&plans, index).iter().any(is_needed);
-            assert_eq!(plans.is_busy(index, is_open), is_busy);
+            let is_other = list.addressed_accesses(index).0 == PreparedKind::NotAction;
+            let is_busy = is_other || marks_of(&list, index).iter().any(is_needed);
+            assert_eq!(list.is_busy(index, is_open), is_busy);
             idle += usize::from(!is_busy);
             wanted.push(is_busy);
         }
-        let busy = plans.busy_bits();
+        let busy = list.busy_bits();
         assert_eq!(busy.len(), wanted.len().div_ceil(MARKS_PER_WORD));
         let found: Vec<bool> =
             (0..busy.len() * MARKS_PER_WORD).map(|it| is_bit(busy[it / MARKS_PER_WORD], it % MARKS_PER_WORD)).collect();

@@ -550,8 +550,8 @@ fn bytes_between_attributes() {
         let mut program = random_program(seed, &kinds);
         for command in program.command_buffers.iter_mut().flat_map(|it| &mut it.commands) {
             let Command::Action(accesses) = command else { continue };
-            let is_vertex = |it: &&mut Access| {
-                it.access == AccessFlags2::VERTEX_ATTRIBUTE_READ.0 && matches!(it.region, Region::Buffer(_))
+            let is_vertex = |access: &&mut Access| {
+                access.access == AccessFlags2::VERTEX_ATTRIBUTE_READ.0 && matches!(access.region, Region::Buffer(_))
             };
             accesses.iter_mut().filter(is_vertex).for_each(|it| it.origin = Origin::attributes(every_second));
         }

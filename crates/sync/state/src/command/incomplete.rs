@@ -326,10 +326,12 @@ impl TrackedDevice {
             let Some(open) = &mut command.submit_time else { continue };
             let mut now = waiting.fixed[command.fixed.clone()].to_vec();
             now.extend(waiting.inherited.accesses(&waiting.attachment_uses[command.attachment_uses.clone()]));
-            open.uses.iter().for_each(|it| match time {
-                ReportTime::Recording => self.predict_use(it, &mut now),
-                ReportTime::Submission => self.resolve_use(it, &mut now),
-            });
+            for time_use in &open.uses {
+                match time {
+                    ReportTime::Recording => self.predict_use(time_use, &mut now),
+                    ReportTime::Submission => self.resolve_use(time_use, &mut now),
+                }
+            }
             self.apply_launch(&command.launch, time, &mut now);
             if now != open.reported {
                 out.listener.replace_command(out.at, id, command.index, Command::Action(now.clone()));

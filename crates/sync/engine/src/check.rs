@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_sync_ir::{
     CommandBuffer, CommandBufferId, EventId, FenceId, Findings, Hazard, HostStep, Program, Queue, QueueId, RenderPass,
-    RenderPassId, Resource, ResourceId, SemaphoreId, SemaphorePoint, SubmitBatch, UndefinedContents,
+    RenderPassId, Resource, ResourceId, SemaphoreId, SemaphorePoint, SubmitBatch, UndefinedContents, may_share_bytes,
 };
 
 use crate::command_buffer::deferred_checks::DeferredChecks;
@@ -39,7 +39,9 @@ fn check_program(rules: Rules, program: &Program) -> Findings {
     for step in &program.steps {
         engine.step(step);
     }
-    Findings { hazards: engine.take_hazards(), faults: engine.take_faults() }
+    let mut hazards = engine.take_hazards();
+    hazards.retain(|it| may_share_bytes(it, program.accesses_at(&it.at), program.accesses_at(&it.prior)));
+    Findings { hazards, faults: engine.take_faults() }
 }
 
 /// The engine, for programs that arrive step by step.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use lavascope_sync_ir::{Hazard, Program};
+use lavascope_sync_ir::{Access, Hazard, OriginKind, Program, Region, may_share_bytes};
 
 use super::hazards::CellHazard;
 use crate::execute::cells::{CellTable, MemoryCell, cells_of};
@@ -24,17 +24,7 @@ pub struct Disagreement {
 
 /// The first cell on which the engine differs from the oracle: in the access, the kind, or the conflicting access.
 pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTest<'_>) -> Option<Disagreement> {
-    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
-    let sparse = has_sparse_resources(program).then(|| execute(program).0);
-    for hazard in engine(program) {
-        let cells = match &sparse {
-            None => cells_of(program, hazard.resource, &hazard.region),
-            Some(trace) => cells_when_found(program, trace, &hazard),
-        };
-        for cell in cells {
-            found.entry(cell).or_insert_with(|| hazard.clone());
-        }
-    }
+    let mut found = first_hazards(program, &engine(program));
     for verdict in verdicts {
         let engine = found.remove(&verdict.cell);
         if !engine.as_ref().is_some_and(|it| agrees(verdict, it)) {
@@ -42,6 +32,36 @@ pub fn compare(program: &Program, verdicts: &[CellHazard], engine: EngineUnderTe
         }
     }
     found.into_iter().next().map(|(cell, it)| Disagreement { cell, oracle: None, engine: Some(it) })
+}
+
+/// The first hazard of each cell among those that an engine found.
+pub fn first_hazards(program: &Program, hazards: &[Hazard]) -> BTreeMap<MemoryCell, Hazard> {
+    let mut found: BTreeMap<MemoryCell, Hazard> = BTreeMap::new();
+    let sparse = has_sparse_resources(program).then(|| execute(program).0);
+    for hazard in hazards {
+        let cells = match &sparse {
+            None => accessed_cells(program, hazard),
+            Some(trace) => cells_when_found(program, trace, hazard),
+        };
+        for cell in cells {
+            found.entry(cell).or_insert_with(|| hazard.clone());
+        }
+    }
+    found
+}
+
+/// The cells of a hazard. Bytes between the attributes of vertices are in its region and are not accessed.
+fn accessed_cells(program: &Program, hazard: &Hazard) -> Vec<MemoryCell> {
+    let (later, earlier) = (program.accesses_at(&hazard.at), program.accesses_at(&hazard.prior));
+    let has_gaps = |it: &Access| matches!(it.origin.kind(), OriginKind::Attributes(_));
+    match &hazard.region {
+        Region::Buffer(bytes) if later.iter().chain(earlier).any(has_gaps) => {
+            let at = |byte: u64| Hazard { region: Region::Buffer(byte..byte + 1), ..hazard.clone() };
+            let shared = bytes.clone().map(at).filter(|it| may_share_bytes(it, later, earlier));
+            shared.flat_map(|it| cells_of(program, it.resource, &it.region)).collect()
+        }
+        region => cells_of(program, hazard.resource, region),
+    }
 }
 
 fn has_sparse_resources(program: &Program) -> bool {

@@ -11,7 +11,7 @@ mod execute;
 mod hazards;
 pub mod notation;
 
-pub use compare::{Disagreement, EngineUnderTest, compare};
+pub use compare::{Disagreement, EngineUnderTest, compare, first_hazards};
 pub use content_faults::{ContentFault, compare_faults};
 pub use execute::cells::{MemoryCell, cells_of};
 pub use execute::masks::is_write;

@@ -146,12 +146,7 @@ impl TrackerOutput<'_> {
 
     /// Adds the reads among some accesses as possible reads, which cause no reports.
     pub(crate) fn add_possible_reads(&mut self, accesses: impl IntoIterator<Item = Access>) {
-        const WRITES: u64 = AccessFlags2::SHADER_STORAGE_WRITE.0
-            | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
-            | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0
-            | AccessFlags2::TRANSFORM_FEEDBACK_WRITE_EXT.0
-            | AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_WRITE_EXT.0;
-        for access in accesses.into_iter().filter(|it| it.access & WRITES == 0) {
+        for access in accesses.into_iter().filter(|it| !is_write(it.access)) {
             if !self.possible_reads.iter().any(|it| (it.stage, it.access) == (access.stage, access.access)) {
                 self.possible_reads.push(Access { certainty: Certainty::Unreported, ..access });
             }
@@ -168,6 +163,16 @@ impl TrackerOutput<'_> {
             self.listener.untracked(self.at, missing);
         }
     }
+}
+
+/// Whether a bit of `VkAccessFlags2` is a write of a draw, a dispatch or a trace.
+pub(crate) fn is_write(access: u64) -> bool {
+    const WRITES: u64 = AccessFlags2::SHADER_STORAGE_WRITE.0
+        | AccessFlags2::COLOR_ATTACHMENT_WRITE.0
+        | AccessFlags2::DEPTH_STENCIL_ATTACHMENT_WRITE.0
+        | AccessFlags2::TRANSFORM_FEEDBACK_WRITE_EXT.0
+        | AccessFlags2::TRANSFORM_FEEDBACK_COUNTER_WRITE_EXT.0;
+    access & WRITES != 0
 }
 
 /// The object of a handle in a record.

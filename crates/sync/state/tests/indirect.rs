@@ -172,6 +172,8 @@ fn resource_of(serial: u64) -> u32 {
 }
 
 const ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::Anywhere);
+/// The same of a draw that may draw nothing.
+const MAYBE_ALL: (std::ops::Range<u64>, Certainty) = (0..4096, Certainty::MaybeAnywhere);
 
 #[test]
 fn an_indexed_draw_reads_what_the_parameters_of_the_host_say() {
@@ -222,17 +224,17 @@ fn parameters_that_nobody_read_leave_everything_open() {
         host_writes(&mut app, PARAMETERS, &words(&[3, 1, 0, 0, 0]));
         bind(&mut app);
         draw_indexed(&mut app, 1, 0);
-        assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [ALL], "at once: the device may write them");
+        assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [MAYBE_ALL], "at once: the device may write them");
         submit(&mut app);
-        assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [ALL]);
-        assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, INSTANCES), [ALL]);
+        assert_eq!(read(&app, Bits::INDEX_READ, INDICES), [MAYBE_ALL]);
+        assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, INSTANCES), [MAYBE_ALL]);
     }
     // Host writes were expected, but none was reported.
     let mut silent = app(INDEX, INDIRECT);
     bind(&mut silent);
     draw_indexed(&mut silent, 1, 0);
     submit(&mut silent);
-    assert_eq!(read(&silent, Bits::INDEX_READ, INDICES), [ALL]);
+    assert_eq!(read(&silent, Bits::INDEX_READ, INDICES), [MAYBE_ALL]);
 }
 
 #[test]
@@ -305,7 +307,7 @@ fn parameters_of_an_update_are_known_at_once() {
     update(&mut app);
     app.copy_buffer(2, VERTICES, PARAMETERS, 64);
     draw(&mut app);
-    assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, VERTICES), [ALL], "something else may stand there");
+    assert_eq!(read(&app, Bits::VERTEX_ATTRIBUTE_READ, VERTICES), [MAYBE_ALL], "something else may stand there");
 }
 
 #[test]
@@ -421,6 +423,16 @@ fn dispatch_indirect(app: &mut App<Collector>) {
     app.call(Api::CmdDispatchIndirect, &CmdDispatchIndirectParams { command_buffer, buffer, offset: 4 });
 }
 
+fn update_parameters(app: &mut App<Collector>, groups: &[u32]) {
+    let parameters = words(groups);
+    let (command_buffer, dst_buffer) = (command_buffer(2), buffer(PARAMETERS));
+    let (data_size, p_data) = (parameters.len() as u64, Ptr::to_slice(&parameters).cast());
+    app.call(
+        Api::CmdUpdateBuffer,
+        &CmdUpdateBufferParams { command_buffer, dst_buffer, dst_offset: 4, data_size, p_data },
+    );
+}
+
 fn shader_reads(app: &App<Collector>) -> [Bytes; 3] {
     [VERTICES, INSTANCES, INDICES].map(|it| read(app, Bits::SHADER_STORAGE_READ, it))
 }
@@ -432,15 +444,30 @@ fn a_dispatch_reads_as_much_as_the_parameters_of_the_host_launch() {
     host_writes(&mut app, PARAMETERS, &words(&[99, 2, 1, 1]));
     app.begin(2);
     dispatch_indirect(&mut app);
-    let early = [vec![], vec![], whole(Certainty::Somewhere)];
-    assert_eq!(shader_reads(&app), early, "what the launch decides the submission tells");
+    let possible = [vec![], vec![], whole(Certainty::Unreported)];
+    assert_eq!(shader_reads(&app), possible, "the submission tells whether anything is launched");
     submit(&mut app);
     let two = |certainty| vec![(16..16 + 64, certainty)];
     let of_two = [two(Certainty::Certain), two(Certainty::Maybe), whole(Certainty::Somewhere)];
     assert_eq!(shader_reads(&app), of_two);
     host_writes(&mut app, PARAMETERS, &words(&[99, 0, 1, 1]));
     app.submit(0, 2, Fence(0));
-    assert_eq!(shader_reads(&app), early, "nothing is launched");
+    assert_eq!(shader_reads(&app), possible, "nothing is launched");
+}
+
+#[test]
+fn a_dispatch_of_no_groups_that_the_command_buffer_wrote_accesses_nothing() {
+    for (groups, is_made) in [([0, 1, 1], false), ([3, 0, 1], false), ([3, 1, 0], false), ([3, 1, 1], true)] {
+        let mut app = computing(BufferUsageFlags(INDIRECT.0 | FILLED.0));
+        app.begin(2);
+        update_parameters(&mut app, &groups);
+        dispatch_indirect(&mut app);
+        let made = |app: &App<Collector>| shader_reads(app).concat().iter().any(|it| it.1 != Certainty::Unreported);
+        assert_eq!(made(&app), is_made, "{groups:?}");
+        assert_eq!(read(&app, Bits::INDIRECT_COMMAND_READ, PARAMETERS), [(4..16, Certainty::Certain)]);
+        submit(&mut app);
+        assert_eq!(made(&app), is_made, "{groups:?}");
+    }
 }
 
 #[test]
@@ -450,17 +477,12 @@ fn a_dispatch_of_unknown_size_reads_anything() {
     app.begin(2);
     dispatch_indirect(&mut app);
     submit(&mut app);
-    let unknown = [whole(Certainty::Anywhere), whole(Certainty::MaybeAnywhere), whole(Certainty::Somewhere)];
-    assert_eq!(shader_reads(&app), unknown);
+    let unknown = [whole(Certainty::MaybeAnywhere), whole(Certainty::MaybeAnywhere), whole(Certainty::Maybe)];
+    assert_eq!(shader_reads(&app), unknown, "there may be no groups");
+    assert_eq!(read(&app, Bits::INDIRECT_COMMAND_READ, PARAMETERS), [(4..16, Certainty::Certain)]);
     // The same command buffer writes the parameters.
     app.begin(2);
-    let parameters = words(&[3, 1, 1]);
-    let (command_buffer, dst_buffer) = (command_buffer(2), buffer(PARAMETERS));
-    let (data_size, p_data) = (parameters.len() as u64, Ptr::to_slice(&parameters).cast());
-    app.call(
-        Api::CmdUpdateBuffer,
-        &CmdUpdateBufferParams { command_buffer, dst_buffer, dst_offset: 4, data_size, p_data },
-    );
+    update_parameters(&mut app, &[3, 1, 1]);
     dispatch_indirect(&mut app);
     assert_eq!(shader_reads(&app)[0], [(16..16 + 96, Certainty::Certain)]);
 }

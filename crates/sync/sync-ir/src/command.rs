@@ -48,7 +48,7 @@ pub struct Access {
     /// is unknown. It relates the region to the bytes that a shader touches, which count from that beginning. For texel
     /// buffers, whose region is the whole range, it is the size of a texel.
     pub word_offset: u16,
-    /// For messages.
+    /// For messages, and for the bytes of vertex attributes.
     pub origin: Origin,
 }
 
@@ -76,6 +76,9 @@ pub enum Certainty {
     Certain,
     /// It is made, somewhere in the region.
     Somewhere,
+    /// It is made to all of the region, unless the command launches nothing. Unread numbers in memory decide that: the
+    /// parameters of an indirect command.
+    IfLaunched,
     /// It is made or not: under a branch, for an unknown number of vertices.
     Maybe,
     /// It is made somewhere in the region, and unread numbers in memory decide where: indices, or the parameters of an
@@ -95,10 +98,19 @@ impl Certainty {
     #[must_use]
     pub const fn if_made(self) -> Certainty {
         match self {
-            Certainty::Certain | Certainty::Somewhere | Certainty::Maybe => Certainty::Maybe,
+            Certainty::Certain | Certainty::IfLaunched | Certainty::Somewhere | Certainty::Maybe => Certainty::Maybe,
             Certainty::Anywhere | Certainty::MaybeAnywhere => Certainty::MaybeAnywhere,
             Certainty::OneOfArray => Certainty::OneOfArray,
             Certainty::Unreported => Certainty::Unreported,
+        }
+    }
+
+    /// The same of a command whose unread parameters in memory decide whether it launches anything.
+    #[must_use]
+    pub const fn if_launched(self) -> Certainty {
+        match self {
+            Certainty::Certain | Certainty::IfLaunched => Certainty::IfLaunched,
+            other => other.if_made(),
         }
     }
 
@@ -107,7 +119,7 @@ impl Certainty {
     pub const fn anywhere(self) -> Certainty {
         match self {
             Certainty::Certain | Certainty::Somewhere | Certainty::Anywhere => Certainty::Anywhere,
-            Certainty::Maybe | Certainty::MaybeAnywhere => Certainty::MaybeAnywhere,
+            Certainty::IfLaunched | Certainty::Maybe | Certainty::MaybeAnywhere => Certainty::MaybeAnywhere,
             Certainty::OneOfArray => Certainty::OneOfArray,
             Certainty::Unreported => Certainty::Unreported,
         }

@@ -20,6 +20,19 @@ pub enum HazardKind {
 }
 
 impl HazardKind {
+    /// Whether the earlier access writes, and whether the later one does.
+    pub const fn writes(self) -> [bool; 2] {
+        match self {
+            HazardKind::WriteAfterRead | HazardKind::WriteRacingRead => [false, true],
+            HazardKind::WriteAfterWrite | HazardKind::WriteRacingWrite | HazardKind::WriteAfterPresent => [true, true],
+            HazardKind::ReadAfterWrite
+            | HazardKind::ReadRacingWrite
+            | HazardKind::ReadAfterPresent
+            | HazardKind::PresentAfterWrite => [true, false],
+            HazardKind::PresentAfterRead => [false, false],
+        }
+    }
+
     /// As the Khronos layer spells it, behind `SYNC-HAZARD-`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 mod access_list;
+mod attribute_bytes;
 mod command;
 mod hazard;
 mod host_step;
@@ -21,6 +22,7 @@ mod render_pass;
 mod resource;
 
 pub use access_list::AccessList;
+pub use attribute_bytes::{AttributeBytes, may_share_bytes};
 pub use command::{
     Access, Barrier, Certainty, Command, CommandBuffer, Dependency, DependencyTarget, QueueFamilyTransfer, RasterOrder,
     SetEvent, SyncScope, WaitEvents,

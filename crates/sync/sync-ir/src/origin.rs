@@ -1,7 +1,9 @@
-//! The part of a command that an access comes from. It is for messages only; no rule depends on it.
+//! The part of a command that an access comes from. It is for messages, except for the bytes of attributes.
 
 use lavascope_abi::desc::EnumDesc;
 use lavascope_abi::{DESCRIPTOR_TYPE_ENUM, IMAGE_LAYOUT_ENUM};
+
+use crate::AttributeBytes;
 
 /// A part of a command, in one word: programs have millions of accesses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -20,6 +22,8 @@ pub enum OriginKind {
     AccelerationStructure,
     /// An access of a shader by its address: where the buffer begins that contains it.
     Address(u64),
+    /// The attributes of vertices or instances: the bytes of the region that are read.
+    Attributes(AttributeBytes),
 }
 
 /// A descriptor that a shader accesses.
@@ -34,7 +38,8 @@ pub struct Descriptor {
     pub layout: Option<i32>,
 }
 
-/// The lowest bits are the kind. Without higher bits, the last kind is a structure, otherwise an address.
+/// The lowest bits are the kind. Without higher bits, the last kind is a structure, otherwise an address; and the first
+/// one is the command, otherwise attributes.
 const KIND_BITS: u32 = 2;
 const REGION: u64 = 1;
 const DESCRIPTOR: u64 = 2;
@@ -49,6 +54,11 @@ impl Origin {
 
     pub const fn region(index: u32) -> Origin {
         Origin(REGION | (index as u64) << KIND_BITS)
+    }
+
+    /// The region begins where an attribute, or a vertex, does.
+    pub const fn attributes(attributes: AttributeBytes) -> Origin {
+        Origin(attributes.pack() << KIND_BITS)
     }
 
     /// None if it is too large to be kept, or no address.
@@ -83,7 +93,7 @@ impl Origin {
             DESCRIPTOR => OriginKind::Descriptor(unpacked(rest)),
             STRUCTURE if rest != 0 => OriginKind::Address(rest),
             STRUCTURE => OriginKind::AccelerationStructure,
-            _ => OriginKind::Command,
+            _ => AttributeBytes::unpack(rest).map_or(OriginKind::Command, OriginKind::Attributes),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use lavascope_abi as vk;
 use lavascope_abi::{PipelineStageFlags2 as Stage, Ptr, Structure};
+use lavascope_sync_ir::AttributeBytes;
 use spirv::ExecutionModel as Model;
 
 use crate::error::LiveError;
@@ -182,7 +183,7 @@ impl LiveDevice<'_> {
             let own = numbered.iter().find(|it| it.0 == stage.0).map_or(&[][..], |it| &it.1);
             let mut shader = self.shader(model, own)?;
             if stage == Stage::VERTEX_SHADER {
-                shader.inputs = draw.vertices.len() as u32;
+                shader.inputs = VertexInputLists::of(draw).attributes.len() as u32;
             }
             if stage == draw.last_vertex_stage() {
                 shader.writes_layer = draw.chooses_layer;
@@ -345,6 +346,9 @@ struct VertexInputLists {
 
 impl VertexInputLists {
     fn of(draw: &DrawCommand) -> VertexInputLists {
+        if let Some(attributes) = draw.attributes {
+            return VertexInputLists::of_words(attributes);
+        }
         let numbered = || (0..).zip(&draw.vertices).map(|(at, it)| (at, element_size(it.1.end - it.1.start)));
         let binding = |(binding, size): (u32, u64)| vk::VertexInputBindingDescription {
             binding,
@@ -361,6 +365,23 @@ impl VertexInputLists {
             bindings: numbered().map(binding).collect(),
             attributes: numbered().map(attribute).collect(),
         }
+    }
+
+    /// One binding, with a word for each attribute.
+    fn of_words(attributes: AttributeBytes) -> VertexInputLists {
+        let binding = vk::VertexInputBindingDescription {
+            binding: 0,
+            stride: attributes.stride() as u32,
+            input_rate: vk::VertexInputRate::VERTEX,
+        };
+        let attribute = |(location, bytes): (u32, std::ops::Range<u64>)| vk::VertexInputAttributeDescription {
+            location,
+            binding: 0,
+            format: vk::Format::R32_UINT,
+            offset: bytes.start as u32,
+        };
+        let attributes = (0..).zip(attributes.attributes()).map(attribute).collect();
+        VertexInputLists { bindings: vec![binding], attributes }
     }
 
     fn info(&self) -> vk::PipelineVertexInputStateCreateInfo {

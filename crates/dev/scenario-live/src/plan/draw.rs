@@ -4,7 +4,9 @@
 //! either only read or written. An action with more takes several draws, which rasterization order separates.
 
 use lavascope_abi::{AccessFlags2 as Bits, PipelineStageFlags2 as Stage};
-use lavascope_sync_ir::{Access, Area, AttachmentView, Components, ImageRegion, Program, RasterOrder, Region};
+use lavascope_sync_ir::{
+    Access, Area, AttachmentView, AttributeBytes, Components, ImageRegion, OriginKind, Program, RasterOrder, Region,
+};
 
 use crate::error::UnsupportedProgram;
 use crate::plan::choose::{buffer_bytes, image, shader_bindings};
@@ -37,6 +39,7 @@ pub(crate) fn draw_commands(
     let mut first = DrawCommand {
         bindings: sorted.shader_bindings(program, &targets)?,
         vertices: sorted.vertices.clone(),
+        attributes: sorted.attributes()?,
         indices: sorted.indices.first().cloned(),
         feedback: sorted.feedback.clone(),
         condition: sorted.condition,
@@ -66,6 +69,7 @@ pub(crate) fn draw_commands(
 #[derive(Default)]
 struct DrawAccesses {
     vertices: Vec<BufferBytes>,
+    attributes: Vec<AttributeBytes>,
     indices: Vec<BufferBytes>,
     indirect: Vec<BufferBytes>,
     byte_counts: Vec<BufferBytes>,
@@ -90,7 +94,12 @@ impl DrawAccesses {
 
     fn add(&mut self, item: &Access) -> Result<(), UnsupportedProgram> {
         match (Stage(item.stage), Bits(item.access)) {
-            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => self.vertices.push(buffer_bytes(item)?),
+            (Stage::VERTEX_ATTRIBUTE_INPUT, Bits::VERTEX_ATTRIBUTE_READ) => {
+                self.vertices.push(buffer_bytes(item)?);
+                if let OriginKind::Attributes(attributes) = item.origin.kind() {
+                    self.attributes.push(attributes);
+                }
+            }
             (Stage::INDEX_INPUT, Bits::INDEX_READ) => self.indices.push(buffer_bytes(item)?),
             (Stage::DRAW_INDIRECT, Bits::INDIRECT_COMMAND_READ) => self.indirect.push(buffer_bytes(item)?),
             (Stage::DRAW_INDIRECT, Bits::TRANSFORM_FEEDBACK_COUNTER_READ_EXT) => {
@@ -119,6 +128,16 @@ impl DrawAccesses {
             },
         }
         Ok(())
+    }
+
+    /// The attributes of the vertex buffer, if they are not all of its bytes.
+    fn attributes(&self) -> Result<Option<AttributeBytes>, UnsupportedProgram> {
+        let is_word = |it: std::ops::Range<u64>| it.end - it.start == 4;
+        match self.attributes[..] {
+            [] => Ok(None),
+            [one] if self.vertices.len() == 1 && one.attributes().into_iter().all(is_word) => Ok(Some(one)),
+            _ => UnsupportedProgram::error("several vertex buffers, or attributes that are no words"),
+        }
     }
 
     fn is_only_color(&self) -> bool {

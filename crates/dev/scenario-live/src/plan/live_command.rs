@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{Area, AttachmentView, ImageRegion, Region, RenderPassId, ResourceId};
+use lavascope_sync_ir::{Area, AttachmentView, AttributeBytes, ImageRegion, Region, RenderPassId, ResourceId};
 
 /// One command with its operands. If the program names no resource, one of ours is used.
 #[derive(Clone, Debug)]
@@ -130,6 +130,8 @@ pub(crate) struct DrawCommand {
     /// By the bit of the stage.
     pub(crate) bindings: Vec<(u64, Vec<ShaderBinding>)>,
     pub(crate) vertices: Vec<BufferBytes>,
+    /// Set if the only vertex buffer has bytes that are not read.
+    pub(crate) attributes: Option<AttributeBytes>,
     pub(crate) source: DrawSource,
     pub(crate) indices: Option<BufferBytes>,
     pub(crate) feedback: Vec<BufferBytes>,

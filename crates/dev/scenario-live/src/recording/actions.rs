@@ -281,7 +281,10 @@ impl LiveDevice<'_> {
     fn draw_call(&self, buffer: vk::CommandBuffer, draw: &DrawCommand) {
         let elements = |buffer_bytes: &BufferBytes| {
             let size = buffer_bytes.1.end - buffer_bytes.1.start;
-            (size / element_size(size)) as u32
+            match draw.attributes {
+                Some(attributes) => size.div_ceil(attributes.stride()) as u32,
+                None => (size / element_size(size)) as u32,
+            }
         };
         const VERTICES: u32 = 3;
         match (&draw.source, &draw.indices) {

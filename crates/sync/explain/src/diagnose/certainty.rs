@@ -3,8 +3,8 @@
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
 use lavascope_diag::Severity;
 use lavascope_sync_ir::{
-    Access, Certainty, Command, Hazard, HazardKind, HostStep, MemoryBinding, Program, ProgramLocation, Region,
-    RenderPassId, ResourceId,
+    Access, Certainty, Command, Hazard, HazardKind, HostStep, MemoryBinding, OriginKind, Program, ProgramLocation,
+    Region, RenderPassId, ResourceId, may_share_bytes,
 };
 
 use super::render_area;
@@ -17,7 +17,7 @@ pub enum HazardCertainty {
     /// Both accesses happen, and they overlap.
     Certain,
     /// A read and a write of the same resource. The device decides at run time whether or where one
-    /// of them happens.
+    /// of them happens. Or two accesses that overlap, if an indirect command launches anything.
     Likely,
     /// Two writes. The device decides at run time whether or where one of them happens. Programs
     /// often keep such writes apart by design.
@@ -87,7 +87,11 @@ fn most_certain_pair(found: &Hazard, later: &[Access], earlier: &[Access]) -> Ha
     let meets = |it: &Access| it.resource != found.resource || overlaps(&it.region, &found.region);
     let pairs = later.iter().flat_map(|at| earlier.iter().map(move |prior| (at, prior)));
     let levels = pairs.filter(|(at, prior)| {
-        meets(at) && meets(prior) && (at.resource != prior.resource || overlaps(&at.region, &prior.region))
+        meets(at)
+            && meets(prior)
+            && (at.resource != prior.resource
+                || overlaps(&at.region, &prior.region)
+                    && may_share_bytes(found, std::slice::from_ref(at), std::slice::from_ref(prior)))
     });
     levels.map(|(at, prior)| pair_certainty(at, prior, both_write)).min().unwrap_or(HazardCertainty::Certain)
 }
@@ -117,9 +121,17 @@ pub(super) fn overlaps(one: &Region, other: &Region) -> bool {
 
 /// The certainty of a hazard between two accesses.
 fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertainty {
+    let is_launch_unknown = [at, prior].iter().any(|it| it.certainty == Certainty::IfLaunched);
+    let launched = launched_certainty((at, prior), both_write);
+    if is_launch_unknown { launched.max(HazardCertainty::Likely) } else { launched }
+}
+
+/// The certainty if both commands launch something.
+fn launched_certainty((at, prior): (&Access, &Access), both_write: bool) -> HazardCertainty {
     let unsure = if both_write { HazardCertainty::Possible } else { HazardCertainty::Likely };
     let is_assumed = |own: &Access, other: &Access| own.certainty.is_range_unknown() && !covers(other, own);
-    match (at.certainty, prior.certainty) {
+    let if_launched = |it: Certainty| if it == Certainty::IfLaunched { Certainty::Certain } else { it };
+    match (if_launched(at.certainty), if_launched(prior.certainty)) {
         (Certainty::Certain, Certainty::Certain) => HazardCertainty::Certain,
         (Certainty::OneOfArray | Certainty::Unreported, _) | (_, Certainty::OneOfArray | Certainty::Unreported) => {
             HazardCertainty::Assumed
@@ -138,7 +150,8 @@ fn pair_certainty(at: &Access, prior: &Access, both_write: bool) -> HazardCertai
 /// Whether one access includes all of the region of another. Between two resources that share
 /// memory, this is unknown, so the result is false.
 fn covers(whole: &Access, part: &Access) -> bool {
-    whole.resource == part.resource && contains(&whole.region, &part.region)
+    let has_gaps = matches!(whole.origin.kind(), OriginKind::Attributes(_));
+    whole.resource == part.resource && contains(&whole.region, &part.region) && !has_gaps
 }
 
 fn contains(whole: &Region, part: &Region) -> bool {
@@ -212,32 +225,12 @@ fn accesses_of_kind(
 }
 
 fn later_writes(kind: HazardKind) -> bool {
-    match kind {
-        HazardKind::WriteAfterRead
-        | HazardKind::WriteAfterWrite
-        | HazardKind::WriteRacingWrite
-        | HazardKind::WriteRacingRead
-        | HazardKind::WriteAfterPresent => true,
-        HazardKind::ReadAfterWrite
-        | HazardKind::ReadRacingWrite
-        | HazardKind::ReadAfterPresent
-        | HazardKind::PresentAfterRead
-        | HazardKind::PresentAfterWrite => false,
-    }
+    kind.writes()[1]
 }
 
 /// Whether the earlier access of a kind of hazard writes.
 pub fn prior_writes(kind: HazardKind) -> bool {
-    match kind {
-        HazardKind::WriteAfterRead | HazardKind::WriteRacingRead | HazardKind::PresentAfterRead => false,
-        HazardKind::ReadAfterWrite
-        | HazardKind::WriteAfterWrite
-        | HazardKind::ReadRacingWrite
-        | HazardKind::WriteRacingWrite
-        | HazardKind::ReadAfterPresent
-        | HazardKind::WriteAfterPresent
-        | HazardKind::PresentAfterWrite => true,
-    }
+    kind.writes()[0]
 }
 
 #[cfg(test)]
@@ -309,7 +302,7 @@ mod tests {
 
     #[test]
     fn what_the_device_decides_is_not_certain() {
-        use Certainty::{Anywhere, Certain, Maybe, MaybeAnywhere, OneOfArray, Somewhere};
+        use Certainty::{Anywhere, Certain, IfLaunched, Maybe, MaybeAnywhere, OneOfArray, Somewhere};
         use HazardCertainty::{Assumed, Likely, Possible};
         let certain = HazardCertainty::Certain;
         let (whole, half) = (0..64, 0..32);
@@ -329,7 +322,13 @@ mod tests {
             (half.clone(), Certain, whole.clone(), Anywhere, Assumed, Assumed),
             (half.clone(), Certain, whole.clone(), MaybeAnywhere, Assumed, Assumed),
             (half.clone(), Somewhere, whole.clone(), Anywhere, Assumed, Assumed),
-            (whole.clone(), Certain, whole, OneOfArray, Assumed, Assumed),
+            (whole.clone(), Certain, whole.clone(), OneOfArray, Assumed, Assumed),
+            // An indirect command that may launch nothing.
+            (whole.clone(), Certain, half.clone(), IfLaunched, Likely, Likely),
+            (half.clone(), IfLaunched, half.clone(), IfLaunched, Likely, Likely),
+            (half.clone(), Somewhere, whole.clone(), IfLaunched, Likely, Likely),
+            (whole.clone(), Somewhere, half.clone(), IfLaunched, Likely, Possible),
+            (whole, IfLaunched, half, OneOfArray, Assumed, Assumed),
         ];
         for (at, at_certainty, prior, prior_certainty, one, both) in cases {
             let (at, prior) = (access(at, at_certainty), access(prior, prior_certainty));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lavascope_sync_ir::{Hazard, HazardKind, Region};
+use lavascope_sync_ir::{Hazard, HazardKind, Region, may_share_bytes};
 
 use super::follower::{FollowMode, follow_access};
 use super::timeline::{ExecutionTimeline, TimelineAccess, TimelineAction, TimelineMoment};
@@ -186,6 +186,23 @@ pub(crate) fn adjacent_accesses(timeline: &ExecutionTimeline<'_>) -> Vec<Adjacen
         // An unreported read may lie between two writes, and would count as another access.
         let is_between = |it: &usize| last.2.0 < *it && *it <= at.2.0;
         if last.1.is_write() && at.1.is_write() && timeline.possible_reads.iter().any(is_between) {
+            continue;
+        }
+        // Bytes between the attributes of vertices are in the region and are not accessed.
+        let kind = match (last.1.is_write(), at.1.is_write()) {
+            (true, true) => HazardKind::WriteAfterWrite,
+            (true, false) => HazardKind::ReadAfterWrite,
+            (false, _) => HazardKind::WriteAfterRead,
+        };
+        let pair = Hazard {
+            kind,
+            at: at.0.executed_at.clone(),
+            prior: last.0.executed_at.clone(),
+            resource: at.1.resource,
+            region: at.1.region.clone(),
+        };
+        let program = timeline.program;
+        if !may_share_bytes(&pair, program.accesses_at(&pair.at), program.accesses_at(&pair.prior)) {
             continue;
         }
         let is_alias = !meets(last, &own);

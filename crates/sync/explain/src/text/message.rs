@@ -215,7 +215,9 @@ impl ExplainedHazard<'_> {
         let descriptor = match origin.kind() {
             OriginKind::AccelerationStructure => return Some("The buffer holds an acceleration structure.".to_owned()),
             OriginKind::Descriptor(item) => item,
-            OriginKind::Command | OriginKind::Region(_) | OriginKind::Address(_) => return None,
+            OriginKind::Command | OriginKind::Region(_) | OriginKind::Address(_) | OriginKind::Attributes(_) => {
+                return None;
+            }
         };
         let ty = enum_name(&DESCRIPTOR_TYPE_ENUM, descriptor.ty);
         let element =

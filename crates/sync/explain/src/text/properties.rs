@@ -94,7 +94,10 @@ fn details(explained: &ExplainedHazard<'_>, message_type: &str, all: &mut Proper
                 all.add("descriptor_array_element", descriptor.element.to_string());
                 all.add_some("image_layout", descriptor.layout.map(|it| enum_name(&IMAGE_LAYOUT_ENUM, it)));
             }
-            OriginKind::Command | OriginKind::AccelerationStructure | OriginKind::Address(_) => {}
+            OriginKind::Command
+            | OriginKind::AccelerationStructure
+            | OriginKind::Address(_)
+            | OriginKind::Attributes(_) => {}
         },
         _ if explained.relation != AccessRelation::Recorded => {}
         AccessDetail::Load(op) => all.add("load_op", load_op(op)),

@@ -5,7 +5,7 @@
 use lavascope_abi::PipelineStageFlags2;
 use lavascope_sync_ir::{
     Access, Barrier, Certainty, Command, CommandBufferId, CommandLocation, Dependency as Element, DependencyTarget,
-    EventId, ProgramLocation, QueueFamilyTransfer, RasterOrder, Region, ResourceId, SetEvent, WaitEvents,
+    EventId, OriginKind, ProgramLocation, QueueFamilyTransfer, RasterOrder, Region, ResourceId, SetEvent, WaitEvents,
 };
 
 use super::{
@@ -135,7 +135,7 @@ impl<'p> ProgramExecutor<'p> {
                 place: place.clone(),
                 index: index as u32,
                 resource: access.resource,
-                cells: self.cells.cell_indices(access.resource, &access.region),
+                cells: self.cells_of_access(access),
                 stage: access.stage,
                 access: access.access,
                 is_write: masks::is_write(access.access),
@@ -149,6 +149,16 @@ impl<'p> ProgramExecutor<'p> {
                 _ => self.log.accesses.push(op),
             }
         }
+    }
+
+    /// The cells of an access: between the attributes of vertices are none.
+    fn cells_of_access(&mut self, access: &Access) -> Vec<u32> {
+        let (OriginKind::Attributes(attributes), Region::Buffer(bytes)) = (access.origin.kind(), &access.region) else {
+            return self.cells.cell_indices(access.resource, &access.region);
+        };
+        let is_read = |byte: &u64| attributes.reads_any(&(byte - bytes.start..byte - bytes.start + 1));
+        let read = bytes.clone().filter(is_read).map(|it| Region::Buffer(it..it + 1));
+        read.flat_map(|it| self.cells.cell_indices(access.resource, &it)).collect()
     }
 
     /// The dependency of a buffer marker on earlier commands in its stage and on earlier markers. Only the marker is in

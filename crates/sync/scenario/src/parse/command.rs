@@ -2,7 +2,9 @@
 
 use crate::parse::scope::Version1Dependencies;
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_sync_ir::{Access, Area, AttachmentKind, AttachmentView, Barrier, Certainty, Command};
+use lavascope_sync_ir::{
+    Access, Area, AttachmentKind, AttachmentView, AttributeBytes, Barrier, Certainty, Command, Origin,
+};
 use lavascope_sync_ir::{
     ImageRegion, LoadOp, MarkerStage, RasterOrder, Region, Rendering, RenderingAttachment, Resolve, ResourceId,
     ResourceKind,
@@ -13,6 +15,7 @@ use crate::error::Result;
 use crate::parse::builder::{Operand, OperandUsage, ScenarioBuilder};
 use crate::parse::declare::{LOADS, STORES, parse_choice};
 use crate::parse::region;
+use crate::parse::region::parse_bytes;
 use crate::parse::scope::{access, parse_dependencies, parse_stages, parse_version_1_dependencies, stage};
 use crate::parse::tokens::{Token, TokenCursor, TokenKind};
 use crate::parse::words::is_write_access;
@@ -250,6 +253,7 @@ fn verb_access(
     };
     let usage = if clause.verb == "writes" { OperandUsage::Write } else { OperandUsage::Read };
     let (resource, region) = operand(builder, cursor, usage, operands)?;
+    let origin = if clause.kind == "vertices" { attributes(cursor)? } else { Origin::NONE };
     let stage = match clause.stage {
         0 if cursor.take("at") => {
             let column = cursor.column();
@@ -260,7 +264,23 @@ fn verb_access(
         0 => return Err(cursor.unexpected("`at` and a stage")),
         fixed => fixed,
     };
-    Ok(Access { order: clause.order, ..Access::new(resource, region, stage, clause.access) })
+    Ok(Access { order: clause.order, origin, ..Access::new(resource, region, stage, clause.access) })
+}
+
+/// `stride 16 [0..4] [8..12]`: the bytes of each vertex that are read, where that is not all.
+fn attributes(cursor: &mut TokenCursor) -> Result<Origin> {
+    if !cursor.take("stride") {
+        return Ok(Origin::NONE);
+    }
+    let column = cursor.column();
+    let stride = cursor.number("the bytes from one vertex to the next")?;
+    let mut read = Vec::new();
+    while cursor.peek().is_some_and(|it| it.text == "[") {
+        let bytes = parse_bytes(cursor)?;
+        read.push([bytes.start, bytes.end]);
+    }
+    let pattern = AttributeBytes::new(stride, read.into_iter());
+    pattern.map(Origin::attributes).ok_or_else(|| cursor.error_at(column, "no attributes of one vertex".to_owned()))
 }
 
 /// Version 2: each event with its own dependencies, `and` between them.

@@ -1,11 +1,11 @@
 //! Commands and steps as text.
 
 use lavascope_abi::{AccessFlags2, PipelineStageFlags2};
-use lavascope_sync_ir::WaitEvents;
 use lavascope_sync_ir::{
     Access, AttachmentKind, AttachmentView, Barrier, Certainty, Command, LoadOp, Program, SemaphorePoint, SubmitBatch,
 };
 use lavascope_sync_ir::{HostStep, SparsePart, StoreOp};
+use lavascope_sync_ir::{OriginKind, WaitEvents};
 use lavascope_sync_ir::{RasterOrder, Region, Rendering, RenderingAttachment, ResourceKind, SetEvent, SparseBind};
 
 use crate::DeclaredNames;
@@ -141,6 +141,10 @@ impl ProgramPrinter<'_> {
             text = format!("{text} {}", found.kind);
         }
         text = format!("{text} {part}");
+        if let OriginKind::Attributes(attributes) = access.origin.kind() {
+            let all = attributes.attributes().into_iter().map(|it| format!(" [{}..{}]", it.start, it.end));
+            text = format!("{text} stride {}{}", attributes.stride(), all.collect::<String>());
+        }
         let is_default = verb == "dispatch" && access.stage == PipelineStageFlags2::COMPUTE_SHADER.0;
         if found.stage == 0 && !is_default {
             text = format!("{text} at {}", stages_text(access.stage));

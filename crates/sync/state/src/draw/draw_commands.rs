@@ -8,6 +8,7 @@ use lavascope_record::{Call, View};
 use lavascope_sync_ir::{Access, Certainty, Region, ResourceId};
 
 use crate::command::bound_state::{BindPoint, BoundState};
+use crate::command::incomplete::{CommandLaunch, mark_if_launched};
 use crate::command::stage_access::{
     COUNTER_INDIRECT_READ, FEEDBACK_WRITE, INDIRECT_READ, INVOCATION_MASK_READ, SHADING_RATE_READ,
 };
@@ -16,7 +17,8 @@ use crate::draw::attachment;
 use crate::draw::attachment::{AttachmentSet, AttachmentUses};
 use crate::draw::index_values::IndexedVertices;
 use crate::draw::indirect_arguments::{
-    ArgumentKind, DrawList, DrawListSource, DrawRange, IndirectArguments, ListedDraws, ListedDrawsOutcome,
+    ArgumentKind, DrawList, DrawListSource, DrawRange, IndirectArguments, LaunchCertainty, ListedDraws,
+    ListedDrawsOutcome,
 };
 use crate::draw::raster_state::DynamicStates;
 use crate::draw::rendering::CurrentAttachments;
@@ -41,6 +43,8 @@ pub(crate) struct DrawParameters {
     groups: Option<[u32; 3]>,
     /// Set if the command has several draws, or if its parameters are in memory.
     list: Option<DrawListSource>,
+    /// Whether memory decides how much is drawn, if anything.
+    is_indirect: bool,
 }
 
 /// The attachment accesses of the last draw of a command buffer. The next draw has the same, unless a command in
@@ -103,6 +107,7 @@ impl DrawParameters {
             has_vertices: true,
             groups: None,
             list: None,
+            is_indirect: false,
         }
     }
 
@@ -112,16 +117,19 @@ impl DrawParameters {
     }
 
     pub(crate) fn indirect(reads: Vec<Access>) -> DrawParameters {
-        DrawParameters { reads, ..DrawParameters::new(FetchedElements::Unknown, FetchedElements::Unknown) }
+        let draw = DrawParameters::new(FetchedElements::Unknown, FetchedElements::Unknown);
+        DrawParameters { reads, is_indirect: true, ..draw }
     }
 
     pub(crate) fn indexed_indirect(reads: Vec<Access>) -> DrawParameters {
-        DrawParameters { reads, ..DrawParameters::indexed(FetchedElements::Unknown, FetchedElements::Unknown) }
+        let draw = DrawParameters::indexed(FetchedElements::Unknown, FetchedElements::Unknown);
+        DrawParameters { reads, is_indirect: true, ..draw }
     }
 
     /// The number of vertices is computed from a counter in memory. The number of instances is known.
     pub(crate) fn counted_in_bytes(read: Option<Access>, instances: FetchedElements) -> DrawParameters {
-        DrawParameters { reads: read.into_iter().collect(), ..DrawParameters::new(FetchedElements::Unknown, instances) }
+        let draw = DrawParameters::new(FetchedElements::Unknown, instances);
+        DrawParameters { reads: read.into_iter().collect(), is_indirect: true, ..draw }
     }
 
     pub(crate) fn mesh(reads: Vec<Access>) -> DrawParameters {
@@ -134,12 +142,26 @@ impl DrawParameters {
     }
 
     fn tasks(groups: [u32; 3]) -> DrawParameters {
-        DrawParameters { groups: Some(groups), ..DrawParameters::mesh(Vec::new()) }
+        DrawParameters { groups: Some(groups), ..DrawParameters::base_tasks() }
+    }
+
+    /// Tasks of which the first has another number than zero.
+    fn base_tasks() -> DrawParameters {
+        DrawParameters { is_indirect: false, ..DrawParameters::mesh(Vec::new()) }
     }
 
     fn is_empty(&self) -> bool {
         let nothing = self.indices.as_ref().unwrap_or(&self.vertices).is_empty() || self.instances.is_empty();
         nothing && self.has_vertices || self.groups.is_some_and(|it| it.contains(&0))
+    }
+
+    fn launch_certainty(&self, device: &TrackedDevice, state: &BoundState) -> LaunchCertainty {
+        match &self.list {
+            _ if self.is_empty() => LaunchCertainty::Never,
+            Some(DrawListSource::Memory(arguments)) => device.launch_certainty(&state.index_updates, arguments),
+            _ if self.is_indirect => LaunchCertainty::Unknown,
+            _ => LaunchCertainty::Certain,
+        }
     }
 
     fn launch(&self, device: &TrackedDevice, state: &BoundState) -> Launch {
@@ -262,10 +284,10 @@ impl TrackedDevice {
                 DrawParameters::tasks([params.group_count_x, params.group_count_y, params.group_count_z]),
             ),
             // The first task works like the number of the first workgroup.
-            Call::CmdDrawMeshTasksNV(params) if params.first_task == 0 => {
+            Call::CmdDrawMeshTasksNV(params) if params.first_task == 0 || params.task_count == 0 => {
                 (params.command_buffer, DrawParameters::tasks([params.task_count, 1, 1]))
             }
-            Call::CmdDrawMeshTasksNV(params) => (params.command_buffer, DrawParameters::mesh(Vec::new())),
+            Call::CmdDrawMeshTasksNV(params) => (params.command_buffer, DrawParameters::base_tasks()),
             Call::CmdDrawClusterHUAWEI(params) => (
                 params.command_buffer,
                 DrawParameters::tasks([params.group_count_x, params.group_count_y, params.group_count_z]),
@@ -318,14 +340,15 @@ impl TrackedDevice {
                 let own = self.command_buffers.get(params.command_buffer.0);
                 let updated = own.and_then(|it| self.updated_launch(&it.state.index_updates, &arguments));
                 let launch = updated.unwrap_or(Launch::Memory(arguments));
-                self.record_launch(params.command_buffer, BindPoint::Compute, read.into_iter().collect(), &launch, out);
+                let read = read.into_iter().collect();
+                self.record_launch(params.command_buffer, BindPoint::Compute, read, &launch, out);
             }
             Call::CmdSubpassShadingHUAWEI(params) => {
-                self.record_launch(params.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Unknown, out);
+                self.record_launch(params.command_buffer, BindPoint::SubpassShading, Vec::new(), &Launch::Tiles, out);
             }
             // One workgroup for each tile of the render area.
             Call::CmdDispatchTileQCOM(params) => {
-                self.record_launch(params.command_buffer, BindPoint::Compute, Vec::new(), &Launch::Unknown, out);
+                self.record_launch(params.command_buffer, BindPoint::Compute, Vec::new(), &Launch::Tiles, out);
             }
             _ => return false,
         }
@@ -333,16 +356,11 @@ impl TrackedDevice {
     }
 
     fn dispatch(&mut self, buffer: vk::CommandBuffer, first: [u32; 3], groups: [u32; 3], out: &mut TrackerOutput<'_>) {
-        if groups.contains(&0) {
-            self.add_possible_launch(buffer, BindPoint::Compute, out);
-            self.record_action(buffer, Vec::new(), out);
-            return;
-        }
         let accesses = self.take_spare_accesses();
         self.record_launch(buffer, BindPoint::Compute, accesses, &Launch::groups(first, groups), out);
     }
 
-    /// Records the accesses of a dispatch or a trace.
+    /// Records the accesses of a dispatch or a trace. Those in `fixed` happen even if nothing is launched.
     pub(crate) fn record_launch(
         &mut self,
         buffer: vk::CommandBuffer,
@@ -370,6 +388,17 @@ impl TrackedDevice {
         if pipelines.is_empty() {
             out.report_untracked("no pipeline that is known");
         }
+        if launch.is_empty() {
+            self.add_possible_launch(buffer, kind, out);
+            self.record_action(buffer, fixed, out);
+            return;
+        }
+        let certainty = match launch {
+            Launch::Unknown => LaunchCertainty::Unknown,
+            Launch::Memory(arguments) => self.launch_certainty(&own.state.index_updates, arguments),
+            _ => LaunchCertainty::Certain,
+        };
+        let unconditional = fixed.len();
         if let Some(view) = own.state.invocation_mask.as_ref().filter(|_| kind == BindPoint::RayTracing) {
             fixed.push(view.read(INVOCATION_MASK_READ));
         }
@@ -381,7 +410,7 @@ impl TrackedDevice {
                 uses.mark_possible_from(known);
             }
         }
-        self.record_incomplete_action(buffer, uses.fixed, &[], uses.submit_time, out);
+        self.record_incomplete_action(buffer, uses, &[], &CommandLaunch { unconditional, certainty }, out);
     }
 
     pub(crate) fn record_draw(
@@ -405,15 +434,18 @@ impl TrackedDevice {
         fixed.extend_from_slice(&draw.reads);
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let bound = own.state.bind_point(BindPoint::Graphics).pipeline.as_slice();
-        let pipelines = if draw.is_empty() { &[] } else { chosen.as_deref().unwrap_or(bound) };
+        let certainty = draw.launch_certainty(self, &own.state);
+        let is_nothing = certainty == LaunchCertainty::Never;
+        let pipelines = if is_nothing { &[] } else { chosen.as_deref().unwrap_or(bound) };
         if pipelines.is_empty() {
-            match draw.is_empty() {
+            match is_nothing {
                 true => self.add_possible_draw(buffer, draw, out),
                 false => out.report_untracked("no pipeline that is known"),
             }
             self.record_action(buffer, fixed, out);
             return;
         }
+        let unconditional = fixed.len();
         let mut uses = ShaderUses { fixed, submit_time: Vec::new() };
         for pipeline in pipelines {
             let known = uses.len();
@@ -434,8 +466,10 @@ impl TrackedDevice {
         };
         // Some accesses become known later, for example by descriptors that may be updated until the submission. The
         // command is recorded with those that are known, and replaced then.
-        if chosen.is_some() || !uses.submit_time.is_empty() {
-            return self.record_incomplete_action(buffer, uses.fixed, &attachment_uses(), uses.submit_time, out);
+        let is_known = certainty == LaunchCertainty::Certain || certainty == LaunchCertainty::Unknown && !is_inherited;
+        if chosen.is_some() || !uses.submit_time.is_empty() || !is_known {
+            let launch = CommandLaunch { unconditional, certainty };
+            return self.record_incomplete_action(buffer, uses, &attachment_uses(), &launch, out);
         }
         if !self.last_draw.is_for(buffer) {
             self.last_draw.set(buffer, targets, attachment_uses());
@@ -445,6 +479,9 @@ impl TrackedDevice {
             return self.record_inherited_draw(buffer, uses.fixed, out);
         }
         uses.fixed.extend_from_slice(&self.last_draw.accesses);
+        if certainty == LaunchCertainty::Unknown {
+            mark_if_launched(&mut uses.fixed[unconditional..]);
+        }
         self.record_action(buffer, uses.fixed, out);
     }
 

@@ -86,6 +86,17 @@ pub(crate) enum DrawListSource {
     Memory(IndirectArguments),
 }
 
+/// Whether a command launches anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LaunchCertainty {
+    Certain,
+    Never,
+    /// Parameters decide that are read at submission.
+    AtSubmission(IndirectArguments),
+    /// Parameters decide that are not read.
+    Unknown,
+}
+
 /// At most this many structures are evaluated.
 const STRUCTURES_MAX: u32 = 256;
 
@@ -105,6 +116,32 @@ impl TrackedDevice {
     /// Whether the parameters of a command are known at submission.
     pub(crate) fn are_arguments_known_at_submission(&self, arguments: &IndirectArguments) -> bool {
         arguments.count <= STRUCTURES_MAX && self.is_known_at_submission(arguments.buffer)
+    }
+
+    /// Whether a command launches anything, as far as the command buffer tells.
+    pub(crate) fn launch_certainty(
+        &self,
+        updates: &IndexBufferUpdates,
+        arguments: &IndirectArguments,
+    ) -> LaunchCertainty {
+        let is_known = |buffer: u64| self.is_known_at_submission(buffer);
+        match arguments.is_nothing(&|buffer, bytes| self.bytes_from_updates(updates, buffer, bytes)) {
+            Some(true) => LaunchCertainty::Never,
+            Some(false) => LaunchCertainty::Certain,
+            None if is_known(arguments.buffer) || arguments.count_in.is_some_and(|it| is_known(it.0)) => {
+                LaunchCertainty::AtSubmission(arguments.clone())
+            }
+            None => LaunchCertainty::Unknown,
+        }
+    }
+
+    /// Whether a command that is submitted now launches anything.
+    pub(crate) fn submitted_launch_certainty(&self, arguments: &IndirectArguments) -> LaunchCertainty {
+        match arguments.is_nothing(&|buffer, bytes| self.bytes_from_host(buffer, bytes)) {
+            Some(true) => LaunchCertainty::Never,
+            Some(false) => LaunchCertainty::Certain,
+            None => LaunchCertainty::Unknown,
+        }
     }
 
     /// Bytes of a buffer as the host wrote them; none if they may change before they are read.
@@ -219,6 +256,21 @@ impl IndirectArguments {
         };
         let all = (0..count).map(structure).collect::<Option<Vec<_>>>()?;
         Some((all, draw_count.is_none_or(|it| it.is_some())))
+    }
+
+    /// Whether nothing is launched; none if that is unknown. If the count is unknown, all structures must be empty.
+    fn is_nothing(&self, read: &ReadBytes<'_>) -> Option<bool> {
+        if self.count == 0 {
+            return Some(true);
+        }
+        let (all, is_count_known) = self.read_words(read)?;
+        let is_empty = |words: &[u32; 5]| match self.kind {
+            ArgumentKind::Draw | ArgumentKind::DrawIndexed => words[0] == 0 || words[1] == 0,
+            ArgumentKind::Groups => words[..3].contains(&0),
+            ArgumentKind::Tasks => words[0] == 0,
+        };
+        let is_nothing = all.iter().all(is_empty);
+        (is_nothing || is_count_known).then_some(is_nothing)
     }
 
     fn read_list(&self, read: &ReadBytes<'_>) -> Option<DrawList> {

@@ -10,6 +10,7 @@ use lavascope_sync_ir::{
 };
 
 use crate::command::bound_state::BoundState;
+use crate::command::incomplete::CommandLaunch;
 use crate::command::undo::Undo;
 use crate::device::{TrackedCall, TrackedDevice};
 use crate::draw::attachment;
@@ -18,6 +19,7 @@ use crate::draw::render_pass::{SubpassAttachments, TrackedRenderPass, load_op, s
 use crate::listener::TrackerOutput;
 use crate::resource::image::ImageView;
 use crate::resource::region::area_of;
+use crate::shader::accesses::ShaderUses;
 
 /// A render pass instance that is being recorded in a command buffer.
 #[derive(Debug)]
@@ -259,7 +261,8 @@ impl TrackedDevice {
                 attachment_uses.extend(attachment::clear_uses(clear.get(), area_of(rect.rect), layers));
             }
         }
-        self.record_incomplete_action(attachments_params.command_buffer, Vec::new(), &attachment_uses, Vec::new(), out);
+        let (buffer, uses) = (attachments_params.command_buffer, ShaderUses::default());
+        self.record_incomplete_action(buffer, uses, &attachment_uses, &CommandLaunch::CERTAIN, out);
     }
 
     /// The attachments of a secondary command buffer that continues a render pass instance.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lavascope_abi as vk;
 use lavascope_record::View;
-use lavascope_sync_ir::{Access, Certainty, ResourceId};
+use lavascope_sync_ir::{Access, AttributeBytes, Certainty, Origin, ResourceId};
 
 use crate::command::stage_access::{INDEX_READ, StageAccess, VERTEX_READ};
 use crate::resource::format;
@@ -233,12 +233,13 @@ impl VertexInput {
                 vertex_attribute.binding == binding.number
                     && (vertex_attribute.location >= 64 || inputs >> vertex_attribute.location & 1 != 0)
             };
-            let read = self.attributes.iter().filter(is_read).map(|it| it.bytes);
-            let inner = read.reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
+            let read = || self.attributes.iter().filter(is_read).map(|it| it.bytes);
+            let inner = read().reduce(|one, two| [one[0].min(two[0]), one[1].max(two[1])])?;
             let buffer = bound.get(&binding.number)?;
             let of_bound = buffer.stride.filter(|_| strides == StrideSource::Bound);
             let stride = of_bound.unwrap_or(u64::from(binding.stride));
-            let elements = VertexFetch { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner };
+            let gaps = if is_dense(read(), stride) { Gaps::NONE } else { Gaps::between(read(), stride, inner) };
+            let elements = VertexFetch { resource: buffer.resource, bytes: buffer.bytes.clone(), stride, inner, gaps };
             Some((binding.divisor, elements))
         })
     }
@@ -250,8 +251,61 @@ pub(crate) struct VertexFetch {
     resource: ResourceId,
     bytes: Range<u64>,
     stride: u64,
-    /// The bytes that are read in each element.
+    /// From the first to the last byte that is read in each element.
     inner: [u64; 2],
+    gaps: Gaps,
+}
+
+/// The bytes of an element that no attribute has.
+#[derive(Clone, Copy, Debug)]
+struct Gaps {
+    /// Of a region that begins at the first attribute of an element.
+    from_attribute: Origin,
+    /// Of a region that begins at an element.
+    from_element: Origin,
+    /// Whether there are some that no origin describes.
+    is_unknown: bool,
+}
+
+impl Gaps {
+    const NONE: Gaps = Gaps { from_attribute: Origin::NONE, from_element: Origin::NONE, is_unknown: false };
+
+    #[cold]
+    fn between(attributes: impl Iterator<Item = [u64; 2]>, stride: u64, [low, high]: [u64; 2]) -> Gaps {
+        // With a stride of zero, there is one element.
+        let stride = if stride == 0 { high.next_multiple_of(4) } else { stride };
+        match AttributeBytes::new(stride, attributes) {
+            Some(read) if read.is_gapless() => Gaps::NONE,
+            Some(read) => Gaps {
+                from_attribute: Origin::attributes(read.beginning_at(low)),
+                from_element: Origin::attributes(read),
+                is_unknown: false,
+            },
+            None => Gaps { is_unknown: true, ..Gaps::NONE },
+        }
+    }
+
+    fn apply(self, fetch: Access, origin: Origin) -> Access {
+        let is_unsure = self.is_unknown && fetch.certainty == Certainty::Certain;
+        let certainty = if is_unsure { Certainty::Somewhere } else { fetch.certainty };
+        Access { origin, certainty, ..fetch }
+    }
+}
+
+/// Whether the attributes follow one another without gaps, as most do.
+#[inline]
+fn is_dense(attributes: impl Iterator<Item = [u64; 2]>, stride: u64) -> bool {
+    let (mut first, mut end) = (u64::MAX, 0);
+    for attribute in attributes {
+        if first == u64::MAX {
+            [first, end] = attribute;
+        } else if attribute[0] == end {
+            end = attribute[1];
+        } else {
+            return false;
+        }
+    }
+    end.saturating_sub(first) >= stride
 }
 
 impl VertexFetch {
@@ -261,7 +315,15 @@ impl VertexFetch {
         let [low, high] = self.inner;
         let at = |element: u64, byte: u64| element.saturating_mul(self.stride).saturating_add(byte);
         let bytes_of = |part: &Range<u64>| at(part.start, low)..at(part.end - 1, high);
+        let origin = match taken {
+            FetchedElements::Unknown => self.gaps.from_element,
+            _ => self.gaps.from_attribute,
+        };
+        let known = found.len();
         taken.add_reads(VERTEX_READ, self.resource, &self.bytes, bytes_of, found);
+        if origin != Origin::NONE || self.gaps.is_unknown {
+            found[known..].iter_mut().for_each(|it| *it = self.gaps.apply(it.clone(), origin));
+        }
     }
 }
 
@@ -308,5 +370,72 @@ pub(crate) fn index_size(ty: vk::IndexType) -> Option<u64> {
         vk::IndexType::UINT32 => Some(4),
         vk::IndexType::UINT8 => Some(1),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lavascope_sync_ir::{OriginKind, Region};
+
+    use super::*;
+
+    /// The reads of a draw from one binding with these attributes.
+    fn reads(attributes: &[[u64; 2]], stride: u32, elements: &FetchedElements) -> Vec<Access> {
+        let attribute = |(location, bytes): (u32, &[u64; 2])| VertexAttribute { location, binding: 0, bytes: *bytes };
+        let input = VertexInput {
+            bindings: vec![VertexBinding { number: 0, stride, divisor: None }],
+            attributes: (0..).zip(attributes).map(attribute).collect(),
+        };
+        let buffer = BoundVertexBuffer { resource: ResourceId(0), bytes: 64..4096, stride: None };
+        let (bound, mut found) = (BTreeMap::from([(0, buffer)]), Vec::new());
+        let both = (elements, &FetchedElements::Single(0..1));
+        input.add_accesses(&bound, StrideSource::Input, u64::MAX, both, &mut found);
+        found
+    }
+
+    /// Which bytes of the buffer one of them reads.
+    fn read_bytes(read: &Access) -> Vec<u64> {
+        let Region::Buffer(bytes) = &read.region else { panic!("a buffer") };
+        bytes.clone().filter(|it| read.may_be_to(&(*it..it + 1))).collect()
+    }
+
+    #[test]
+    fn only_the_bytes_of_attributes_are_read() {
+        let three = FetchedElements::Single(2..5);
+        for (stride, attributes) in [
+            (16, vec![[4, 8]]),
+            (16, vec![[12, 16], [0, 4]]),
+            (24, vec![[4, 12], [8, 16]]),
+            (16, vec![[0, 8], [8, 16]]),
+        ] {
+            let found = reads(&attributes, stride, &three);
+            let [read] = &found[..] else { panic!("one binding: {found:?}") };
+            let is_read = |it: &u64| attributes.iter().any(|own| (own[0]..own[1]).contains(it));
+            let of_element = |element: u64| {
+                let first = 64 + element * u64::from(stride);
+                (0..u64::from(stride)).filter(is_read).map(move |it| first + it).collect::<Vec<_>>()
+            };
+            assert_eq!(read_bytes(read), (2..5).flat_map(of_element).collect::<Vec<_>>(), "{attributes:?}");
+            assert_eq!(read.certainty, Certainty::Certain);
+            // Of unknown vertices, too.
+            let unknown = reads(&attributes, stride, &FetchedElements::Unknown);
+            assert_eq!(read_bytes(&unknown[0])[..2], of_element(0)[..2], "{attributes:?}");
+            assert_eq!(unknown[0].certainty, Certainty::Anywhere);
+        }
+    }
+
+    #[test]
+    fn attributes_without_gaps_need_no_pattern() {
+        let two = FetchedElements::Single(0..2);
+        for (stride, attributes) in [(8, vec![[0, 8]]), (8, vec![[4, 8], [0, 4]]), (8, vec![[0, 12]])] {
+            let found = reads(&attributes, stride, &two);
+            assert_eq!((found[0].origin.kind(), found[0].certainty), (OriginKind::Command, Certainty::Certain));
+        }
+        // One that is described by no pattern is read somewhere.
+        let found = reads(&[[4, 20]], 20 << 10, &two);
+        assert_eq!((found[0].origin.kind(), found[0].certainty), (OriginKind::Command, Certainty::Somewhere));
+        // All vertices are the same one.
+        let found = reads(&[[4, 8], [12, 16]], 0, &two);
+        assert_eq!(read_bytes(&found[0]), [68, 69, 70, 71, 76, 77, 78, 79]);
     }
 }

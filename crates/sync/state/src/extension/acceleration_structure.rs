@@ -7,6 +7,7 @@ use lavascope_record::{Call, Outcome, View};
 use lavascope_sync_ir::{Access, Certainty, Origin, ResourceId};
 
 use crate::command::bound_state::BindPoint;
+use crate::command::incomplete::mark_if_launched;
 use crate::command::stage_access::{
     BINDING_TABLE_READ, BUILD_INPUT_READ, BUILD_MICROMAP_READ, BUILD_RANGES_READ, BUILD_READ, BUILD_WRITE,
     INDIRECT_READ, SERIALIZE_READ, SERIALIZE_WRITE, STRUCTURE_COPY_READ, STRUCTURE_COPY_WRITE, StageAccess,
@@ -116,8 +117,8 @@ impl TrackedDevice {
                     params.p_hit_shader_binding_table(),
                     params.p_callable_shader_binding_table(),
                 ];
-                let reads = self.binding_table_reads(tables, out);
                 let launch = Launch::Rays([params.width, params.height, params.depth]);
+                let reads = if launch.is_empty() { Vec::new() } else { self.binding_table_reads(tables, out) };
                 self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &launch, out);
             }
             Call::CmdTraceRaysIndirectKHR(params) => {
@@ -128,6 +129,7 @@ impl TrackedDevice {
                     params.p_callable_shader_binding_table(),
                 ];
                 let mut reads = self.binding_table_reads(tables, out);
+                mark_if_launched(&mut reads);
                 reads.extend(self.address_access(params.indirect_device_address, TRACE, INDIRECT_READ, out));
                 self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &Launch::Unknown, out);
             }

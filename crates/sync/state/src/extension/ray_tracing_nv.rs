@@ -85,8 +85,8 @@ impl TrackedDevice {
                     let read = self.buffer_access(buffer, offset, vk::WHOLE_SIZE, BINDING_TABLE_READ, out)?;
                     Some(Access { certainty: Certainty::Anywhere, ..read })
                 });
-                let reads = reads.collect();
                 let launch = Launch::Rays([params.width, params.height, params.depth]);
+                let reads = if launch.is_empty() { Vec::new() } else { reads.collect() };
                 self.record_launch(params.command_buffer, BindPoint::RayTracing, reads, &launch, out);
             }
             _ => return false,

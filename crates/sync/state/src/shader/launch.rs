@@ -11,9 +11,11 @@ use crate::shader::interface::Shader;
 /// The extent of a draw, a dispatch or a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Launch {
-    /// Only known from memory.
+    /// Only known from memory that is not read: it may be nothing.
     #[default]
     Unknown,
+    /// At least one workgroup, for the tiles of the render area.
+    Tiles,
     /// The range of workgroup ids in each dimension.
     Groups([Range<u64>; 3]),
     /// The ranges of vertex and instance indices.
@@ -60,7 +62,7 @@ impl Launch {
                 [vertices, instances].into_iter().flatten().any(Range::is_empty)
             }
             Launch::Rays(size) => size.contains(&0),
-            Launch::Unknown | Launch::Memory(_) => false,
+            Launch::Unknown | Launch::Tiles | Launch::Memory(_) => false,
         }
     }
 
@@ -68,7 +70,7 @@ impl Launch {
     pub(crate) fn is_in_memory(&self, built_in: u32) -> bool {
         match (built_in, self) {
             (LOCAL_INVOCATION_ID | LOCAL_INVOCATION_INDEX, _) => false,
-            (_, Launch::Unknown | Launch::Memory(_)) => true,
+            (_, Launch::Unknown | Launch::Tiles | Launch::Memory(_)) => true,
             (VERTEX_INDEX | BASE_VERTEX, Launch::Vertices { vertices, .. }) => vertices.is_none(),
             (INSTANCE_INDEX | BASE_INSTANCE, Launch::Vertices { instances, .. }) => instances.is_none(),
             _ => false,

@@ -285,6 +285,11 @@ fn add_touched(access: &Access, all: &[Access], sites: &[&BindingTouched], is_si
         if !is_own && !is_stray {
             continue;
         }
+        // Nobody saw whether the command launched anything.
+        if site.is_assumed && access.certainty == Certainty::IfLaunched {
+            made.push(access.clone());
+            continue;
+        }
         // An access that is made somewhere says that the shader runs.
         let has_run = !site.is_assumed || matches!(access.certainty, Certainty::Somewhere | Certainty::Anywhere);
         let is_sure = is_own && is_single && has_run;

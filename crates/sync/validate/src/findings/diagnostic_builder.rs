@@ -17,7 +17,7 @@ use lavascope_record::ObjectNames;
 use lavascope_state::CallSource;
 use lavascope_sync_ir::{
     Access, Area, CommandLocation, Components, Hazard, HostStep, ImageRegion, ProgramLocation, Region, ResourceId,
-    ResourceKind, UndefinedContents,
+    ResourceKind, UndefinedContents, may_share_bytes,
 };
 
 use crate::device::ValidatedDevice;
@@ -449,15 +449,26 @@ impl DiagnosticBuilder<'_> {
         buffer.into_iter().chain(queue.map(|it| diagnostic_object("VkQueue", it, self.object_names))).collect()
     }
 
+    /// The accesses of a command or of the host, as far as they are kept.
+    fn accesses_at(&self, place: &ProgramLocation) -> Option<Vec<Access>> {
+        let history_location = self.locate(place)?;
+        match history_location.recorded {
+            Some((recorded, index)) => recorded.accesses(index as usize),
+            None => host_accesses(&history_location.history_step.step),
+        }
+    }
+
+    /// Whether two commands may access a byte in common: the engine finds hazards in bytes between the attributes of
+    /// vertices, too.
+    pub(crate) fn may_share_bytes(&self, hazard: &Hazard) -> bool {
+        let accesses = |place| self.accesses_at(place).unwrap_or_default();
+        !matches!(hazard.region, Region::Buffer(_))
+            || may_share_bytes(hazard, &accesses(&hazard.at), &accesses(&hazard.prior))
+    }
+
     /// How sure a hazard is, from what was recorded; whatever is explained of it.
     pub(crate) fn certainty(&self, hazard: &Hazard) -> HazardCertainty {
-        let accesses = |place: &ProgramLocation| {
-            let history_location = self.locate(place)?;
-            match history_location.recorded {
-                Some((recorded, index)) => recorded.accesses(index as usize),
-                None => host_accesses(&history_location.history_step.step),
-            }
-        };
+        let accesses = |place: &ProgramLocation| self.accesses_at(place);
         if self.is_beside_render_area(&hazard.at, hazard) || self.is_beside_render_area(&hazard.prior, hazard) {
             return HazardCertainty::Possible;
         }

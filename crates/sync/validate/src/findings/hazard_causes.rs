@@ -72,7 +72,7 @@ impl DiagnosticBuilder<'_> {
         // A hazard may concern several parts of a resource.
         let mut parts: HashMap<HazardKey<'_>, Vec<&Hazard>> = HashMap::new();
         let mut firsts = Vec::new();
-        for hazard in found {
+        for hazard in found.iter().filter(|it| self.may_share_bytes(it)) {
             let same = parts.entry(hazard_key(hazard)).or_default();
             if same.is_empty() {
                 firsts.push(hazard);

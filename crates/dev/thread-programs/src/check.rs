@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use lavascope_replay::{CallMoment, ReplayOptions, replay};
+use lavascope_replay::{CallMoment, ReplayOptions, ThreadSharing, replay};
 use lavascope_trace::Trace;
 
 use crate::generate::{CallPlace, Program, generate};
@@ -32,7 +32,8 @@ pub struct Difference {
     pub text: String,
 }
 
-/// Checks the trace of the programs of some seeds: what it guarantees, and a replay with random delays.
+/// Checks the trace of the programs of some seeds: what it guarantees, and a replay with random delays. `sharing` decides
+/// whether threads share one in the replay.
 ///
 /// An error is a trace that cannot be read or replayed.
 pub fn check(
@@ -40,6 +41,7 @@ pub fn check(
     counts: &CallCounts,
     queues: usize,
     seeds: Range<u64>,
+    sharing: ThreadSharing,
 ) -> Result<(CheckedPrograms, Vec<Difference>), String> {
     let trace = Trace::open(file).map_err(|it| it.to_string())?;
     let streams = TracedStreams::read(&trace)?;
@@ -52,7 +54,7 @@ pub fn check(
         }
     }
     let guarantees = Guarantees::new(&streams, &wakes)?;
-    let times = replay_with_delays(&trace, &streams, seeds.start)?;
+    let times = replay_with_delays(&trace, &streams, seeds.start, sharing)?;
     let mut checked = CheckedPrograms { programs: programs.len(), streams: streams.calls.len(), ..Default::default() };
     checked.calls = streams.calls.iter().map(Vec::len).sum();
     let mut differences = Vec::new();
@@ -93,7 +95,12 @@ struct ReplayTimes {
     times: Vec<Vec<(u64, u64)>>,
 }
 
-fn replay_with_delays(trace: &Trace<'_>, streams: &TracedStreams, seed: u64) -> Result<ReplayTimes, String> {
+fn replay_with_delays(
+    trace: &Trace<'_>,
+    streams: &TracedStreams,
+    seed: u64,
+    sharing: ThreadSharing,
+) -> Result<ReplayTimes, String> {
     let clock = AtomicU64::new(1);
     let numbers = streams.calls.iter().map(|it| it.last().map_or(0, |it| it.number as usize) + 1);
     let times: Vec<Mutex<Vec<(u64, u64)>>> = numbers.map(|it| Mutex::new(vec![(0, 0); it])).collect();
@@ -111,6 +118,7 @@ fn replay_with_delays(trace: &Trace<'_>, streams: &TracedStreams, seed: u64) -> 
     };
     let options = ReplayOptions {
         chaos: Some(seed),
+        sharing,
         patience: Duration::from_secs(60),
         on_call: Some(Arc::new(on_call)),
         on_hang: Some(Arc::new(|error| {

@@ -26,5 +26,6 @@ mod vulkan;
 
 pub use check::{CheckedPrograms, Difference, check};
 pub use generate::generate;
+pub use lavascope_replay::ThreadSharing;
 pub use operation::{Object, Operation};
 pub use perform::{CallCounts, perform};

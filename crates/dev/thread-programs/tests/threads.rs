@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use lavascope_test_support::{layer_library, set_driver, write_null_driver_manifest};
-use lavascope_thread_programs::{check, perform};
+use lavascope_thread_programs::{ThreadSharing, check, perform};
 
 const LAYER: &CStr = c"VK_LAYER_LAVASCOPE_inspect";
 /// Set in a child: what it does, the first seed and the end of the seeds.
@@ -80,7 +80,12 @@ fn child(task: &str) {
     let line = |it: &str| it.split_whitespace().map(|it| it.parse().expect("a number")).collect();
     let counts = text.lines().map(|it| it.split(',').map(line).collect()).collect();
     let bytes = std::fs::read(PathBuf::from(TRACE)).expect("the programs were captured");
-    let (checked, differences) = match check(&bytes, &counts, QUEUES, seeds.clone()) {
+    // Every second batch is replayed on threads that share one from time to time.
+    let sharing = match seeds.start / BATCH % 2 {
+        0 => ThreadSharing::OnePerStream,
+        _ => ThreadSharing::Random(seeds.start),
+    };
+    let (checked, differences) = match check(&bytes, &counts, QUEUES, seeds.clone(), sharing) {
         Ok(result) => result,
         Err(why) => panic!("{why}"),
     };

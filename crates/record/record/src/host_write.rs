@@ -20,6 +20,9 @@
 //!
 //! If it is [`WITHOUT_BYTES`], the record only says where the host had written before a wait for the device. The bytes come
 //! with the next submission: on some devices, what the device is writing now looks the same.
+//!
+//! If it is [`CHANGED_BITS`], there is one run, and in the place of its bytes one bit for each: whether it was written. A
+//! validation of a running program gets such records where many short runs were written.
 
 use std::ops::Range;
 
@@ -35,6 +38,8 @@ pub const FOUND_AFTER_WAIT: u8 = 1;
 pub const DEVICE_WROTE: u8 = 2;
 /// In the field of omissions: there are runs, and no bytes.
 pub const WITHOUT_BYTES: u8 = 3;
+/// In the field of omissions: there is a run, and one bit for each of its bytes.
+pub const CHANGED_BITS: u8 = 4;
 /// Words of the image before the runs.
 const FIRST_RUN: usize = 3;
 
@@ -72,8 +77,12 @@ impl<'a> HostWrite<'a> {
             (end, sum) = (start + length, sum + length);
             is_next
         });
-        let has_bytes = head.omissions != WITHOUT_BYTES;
-        let is_whole = is_sane && (sum == size as u64 || !has_bytes) && first.checked_add(end).is_some();
+        let is_full = match head.omissions {
+            WITHOUT_BYTES => true,
+            CHANGED_BITS => count == 1 && size as u64 == sum.div_ceil(64) * 8,
+            _ => sum == size as u64,
+        };
+        let is_whole = is_sane && is_full && first.checked_add(end).is_some();
         let noticed_by = Command::from_number(head.command).filter(|_| head.command != 0);
         let is_right = is_whole && padding.iter().all(|it| *it == 0);
         let (found, call) = (head.omissions, head.call);
@@ -112,20 +121,33 @@ impl<'a> HostWrite<'a> {
 
     /// Number of bytes that were written.
     pub fn size(self) -> usize {
-        self.bytes.len()
+        if self.has_bytes() { self.bytes.len() } else { 0 }
     }
 
     /// Whether it says what was written, and not only where.
     pub fn has_bytes(self) -> bool {
-        self.found != WITHOUT_BYTES
+        !matches!(self.found, WITHOUT_BYTES | CHANGED_BITS)
     }
 
     /// Where something was written: ranges in their order.
-    pub fn ranges(self) -> impl ExactSizeIterator<Item = Range<u64>> {
-        self.runs.iter().map(move |run| {
-            let start = self.first + u64::from(*run as u32);
-            start..start + (*run >> 32)
-        })
+    pub fn ranges(self) -> impl Iterator<Item = Range<u64>> {
+        let has_bits = self.found == CHANGED_BITS;
+        let runs = if has_bits { &[] } else { self.runs };
+        let start = self.hull().start;
+        let bits = if has_bits { self.bytes } else { &[] };
+        let words = bits.chunks_exact(8).map(|it| u64::from_le_bytes(std::array::from_fn(|at| it[at])));
+        runs.iter().map(move |run| self.range_of(*run)).chain(BitRuns { start, at: 0, words })
+    }
+
+    fn range_of(self, run: u64) -> Range<u64> {
+        let start = self.first + u64::from(run as u32);
+        start..start + (run >> 32)
+    }
+
+    /// From the first byte that was written to the last.
+    pub fn hull(self) -> Range<u64> {
+        let ends = self.runs.first().zip(self.runs.last());
+        ends.map_or(self.first..self.first, |(first, last)| self.range_of(*first).start..self.range_of(*last).end)
     }
 
     /// The written runs: offset in the memory, and bytes. None without bytes.
@@ -152,12 +174,61 @@ impl<'a> HostWrite<'a> {
     }
 }
 
+/// More runs than this are stored as bits.
+const RUNS_MAX: usize = 8;
+
+/// Number of runs of ones.
+fn run_count(bits: &[u64]) -> usize {
+    let mut last = 0;
+    let begins = |word: &u64| {
+        let begins = *word & !(*word << 1 | last);
+        last = *word >> 63;
+        begins.count_ones() as usize
+    };
+    bits.iter().map(begins).sum()
+}
+
+/// The runs of ones in words of bits.
+struct BitRuns<I> {
+    /// What the first bit stands for.
+    start: u64,
+    /// The number of bits before the words that are left.
+    at: u64,
+    words: I,
+}
+
+impl<I: Iterator<Item = u64> + Clone> Iterator for BitRuns<I> {
+    type Item = Range<u64>;
+
+    fn next(&mut self) -> Option<Range<u64>> {
+        // The bits before `at` are known, also those of the next word.
+        let mut first = None;
+        loop {
+            let (known, word) = (self.at % 64, self.words.clone().next());
+            let Some(word) = word else { return first.map(|it| self.start + it..self.start + self.at) };
+            let rest = if first.is_some() { !word } else { word } >> known;
+            let skipped = u64::from(rest.trailing_zeros());
+            if known + skipped >= 64 {
+                self.at += 64 - known;
+                self.words.next();
+                continue;
+            }
+            self.at += skipped;
+            match first {
+                None => first = Some(self.at),
+                Some(first) => return Some(self.start + first..self.start + self.at),
+            }
+        }
+    }
+}
+
 /// Builds such an entry.
 #[derive(Debug, Default)]
 pub struct HostWriteBuilder {
     is_after_wait: bool,
     is_device_write: bool,
     omits_bytes: bool,
+    has_bits: bool,
     noticed_by: Option<Command>,
     words: Vec<u64>,
     bytes: Vec<u8>,
@@ -166,7 +237,7 @@ pub struct HostWriteBuilder {
 impl HostWriteBuilder {
     /// Begins an entry without runs. Their offsets are relative to `first`.
     pub fn begin(&mut self, memory: ObjectId, first: u64) {
-        self.omits_bytes = false;
+        (self.omits_bytes, self.has_bits) = (false, false);
         self.words.clear();
         self.bytes.clear();
         self.words.extend([0, 0, memory.raw(), first, 0]);
@@ -193,6 +264,18 @@ impl HostWriteBuilder {
         self.words.push(u64::from(start) | u64::from(size) << 32);
     }
 
+    /// Adds what was written as one bit for each of `size` bytes. The entry has nothing else. Bits behind the last byte are
+    /// zero.
+    pub fn set_bits(&mut self, size: u32, bits: &[u64]) {
+        if run_count(bits) <= RUNS_MAX {
+            let runs = BitRuns { start: 0, at: 0, words: bits.iter().copied() };
+            return runs.for_each(|it| self.add_range(it.start as u32, (it.end - it.start) as u32));
+        }
+        self.has_bits = true;
+        self.words.push(u64::from(size) << 32);
+        self.bytes.extend(bits.iter().flat_map(|it| it.to_le_bytes()));
+    }
+
     /// Appends a run, after those before it.
     pub fn add_run(&mut self, start: u32, bytes: &[u8]) {
         self.words.push(u64::from(start) | (bytes.len() as u64) << 32);
@@ -212,6 +295,7 @@ impl HostWriteBuilder {
             command: self.noticed_by.map_or(0, |it| it as u16),
             kind: beside::HOST_WRITE,
             omissions: match (self.omits_bytes, self.is_device_write, self.is_after_wait) {
+                _ if self.has_bits => CHANGED_BITS,
                 (true, ..) => WITHOUT_BYTES,
                 (false, true, _) => DEVICE_WROTE,
                 (false, false, true) => FOUND_AFTER_WAIT,
@@ -269,6 +353,37 @@ mod tests {
         writing.begin(memory(), 0);
         writing.add_run(0, b"bytes");
         assert!(HostWrite::parse(writing.finish(10, &[])).is_some_and(HostWrite::has_bytes));
+    }
+
+    #[test]
+    fn an_entry_may_have_a_bit_for_each_byte() {
+        let (mut rng, mut has_bits) = (TestRng::new(7), false);
+        for _ in 0..300 {
+            let size = 1 + rng.below(300_usize);
+            let density = 1 + rng.below(5);
+            let mut changed: Vec<bool> = (0..size).map(|_| rng.below(density) == 0).collect();
+            let (from, to) = (rng.below(size), rng.below(size));
+            changed[from.min(to)..from.max(to)].fill(rng.below(2) == 0);
+            changed[rng.below(size)] = true;
+            let mut bits = vec![0u64; size.div_ceil(64)];
+            changed.iter().enumerate().for_each(|(at, it)| bits[at / 64] |= u64::from(*it) << (at % 64));
+            let mut writing = HostWriteBuilder::default();
+            writing.begin(memory(), 4096);
+            writing.set_bits(size as u32, &bits);
+            let record = writing.finish(9, &[]).to_vec();
+            let written = HostWrite::parse(&record).expect("our own");
+            assert!(!written.has_bytes() && written.size() == 0 && written.runs().len() == 0);
+            assert!(written.hull().start >= 4096 && written.hull().end <= 4096 + size as u64);
+            let runs = (0..size).filter(|it| changed[*it] && (*it == 0 || !changed[*it - 1])).count();
+            has_bits |= runs > RUNS_MAX;
+            assert_eq!(RecordHeader::from_words(record[0], record[1]).omissions == CHANGED_BITS, runs > RUNS_MAX);
+            let ranges: Vec<Range<u64>> = written.ranges().collect();
+            assert!(ranges.windows(2).all(|it| it[0].end < it[1].start));
+            let wanted: Vec<u64> = (0..size).filter(|it| changed[*it]).map(|it| 4096 + it as u64).collect();
+            assert_eq!(ranges.into_iter().flatten().collect::<Vec<u64>>(), wanted);
+            assert!(HostWrite::parse(&record[..record.len() - 1]).is_none());
+        }
+        assert!(has_bits);
     }
 
     #[test]

@@ -104,6 +104,12 @@ pub trait TrackerListener {
 
     fn step(&mut self, _at: DeviceCall, _step: HostStep) {}
 
+    /// Whether a host write into some of these bytes of a buffer is of interest: [`TrackerListener::host_write`] is only called if it
+    /// is.
+    fn uses_bytes(&self, _at: DeviceCall, _resource: ResourceId, _bytes: Range<u64>) -> bool {
+        true
+    }
+
     /// The host wrote these bytes of a buffer through a mapping, some time after the last submission and before the call.
     /// They are in order and do not touch.
     fn host_write(&mut self, _at: DeviceCall, _resource: ResourceId, _bytes: &[Range<u64>], _certainty: Certainty) {}

@@ -121,7 +121,8 @@ impl<L: TrackerListener> Tracker<L> {
         for device in devices.iter_mut() {
             *change_count += u64::from(is_stored && device.store_host_write(written));
             let at = DeviceCall { device: object(device.handle), source };
-            for HostWritten { resource, bytes, certainty } in device.host_written(written) {
+            let is_of_interest = |resource, bytes| listener.uses_bytes(at, resource, bytes);
+            for HostWritten { resource, bytes, certainty } in device.host_written(written, is_of_interest) {
                 listener.host_write(at, resource, &bytes, certainty);
             }
         }

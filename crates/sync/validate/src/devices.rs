@@ -500,10 +500,13 @@ impl TrackerListener for ValidatedDevices {
         self.decide_submissions(at.device);
     }
 
+    fn uses_bytes(&self, at: DeviceCall, resource: ResourceId, bytes: Range<u64>) -> bool {
+        let is_checked = self.checks_submissions && self.checks_host_writes;
+        let device = self.devices.get(&at.device).filter(|_| is_checked);
+        device.is_some_and(|it| !it.engine.bytes_in_use(resource, &[bytes]).is_empty())
+    }
+
     fn host_write(&mut self, at: DeviceCall, resource: ResourceId, bytes: &[Range<u64>], certainty: Certainty) {
-        if !self.checks_submissions || !self.checks_host_writes {
-            return;
-        }
         let Some(device) = self.devices.get(&at.device) else { return };
         // What nothing uses is no step: programs write much, and the history is short.
         for range in device.engine.bytes_in_use(resource, bytes).into_iter().take(WRITTEN_PARTS_MAX) {

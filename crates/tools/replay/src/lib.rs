@@ -31,7 +31,7 @@ mod options;
 mod replay;
 
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lavascope_trace::{CallNumbers, CallSearch, Tail, Trace, find_call};
@@ -40,7 +40,7 @@ pub use error::{ReplayError, ThreadWaits};
 pub use memory::device_memory::{WriteComparison, WriteDifference};
 pub use options::{
     CallCallback, CallMoment, FrameCallback, FrameOutput, HangCallback, MeasureFrom, PauseCallback, PausePoint,
-    PausedCall, ProgressCallback, ReplayOptions,
+    PausedCall, ProgressCallback, ReplayOptions, ThreadSharing,
 };
 pub use port::device_addresses::{REMARK as DEVICE_ADDRESS_REMARK, is_query as is_device_address_query};
 pub use port::plan::{PlannedDevice, ReplayPlan, UnsupportedCall};
@@ -49,6 +49,7 @@ pub use schedule::device_waits::end_process;
 use replay::{PausedPosition, Replay, RunMode};
 use schedule::device_waits::{HangDetector, INTERVAL};
 use schedule::player::StreamPlayer;
+use schedule::serial_phase::StreamThreads;
 use schedule::single_thread::ScheduledStream;
 
 /// The result of a replay.
@@ -197,13 +198,14 @@ fn run_watched<T: Send>(
     })
 }
 
-/// Starts one thread for each stream of the trace.
+/// Starts one thread for each stream of the trace. In a serial phase, one of them plays all.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let thread_results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);
+        let threads = Arc::new(StreamThreads::new(replay, streams.len()));
         let play = |((index, stream), reader): ((usize, &u32), _)| {
-            let stream = *stream;
-            scope.spawn(move || StreamPlayer::new(replay, stream, index).play(reader))
+            let (stream, threads) = (*stream, Arc::clone(&threads));
+            scope.spawn(move || threads.play(StreamPlayer::new(replay, stream, index), reader))
         };
         let threads: Vec<_> = streams.iter().enumerate().zip(readers).map(play).collect();
         threads.into_iter().map(|it| it.join().unwrap_or(Err(ReplayError::Stopped))).collect()
@@ -222,7 +224,6 @@ fn play_single_threaded(
 ) -> Result<(), ReplayError> {
     std::thread::scope(|scope| {
         let part = |((index, stream), reader): ((usize, &u32), _)| ScheduledStream {
-            stream: *stream,
             player: StreamPlayer::new(replay, *stream, index),
             reader,
             is_finished: false,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use lavascope_platform::threads::pin_to_processor;
 use lavascope_platform::wait;
 
+use crate::options::ThreadSharing;
 use crate::schedule::progress::ReplayProgress;
 
 /// Long enough for the waiting thread to fall asleep.
@@ -21,7 +22,7 @@ fn pin(index: usize) {
 
 /// Nanoseconds of a hand-over between two threads that both run: the median of `times` hand-overs.
 pub fn handover_spinning(times: u64) -> f64 {
-    let progress = ReplayProgress::new(&[1, 2], Arc::default());
+    let progress = ReplayProgress::new(&[1, 2], Arc::default(), ThreadSharing::OnePerStream);
     let turn = |index: usize, turn: u64, needed: u64| {
         // No thread stops, and there is no cycle.
         let _ = progress.wait(index, turn, (1 - index, needed));
@@ -50,7 +51,7 @@ pub fn handover_spinning(times: u64) -> f64 {
 
 /// Nanoseconds from when a call is complete to when a thread that slept for it continues: the median of `times` calls.
 pub fn handover_sleeping(times: u64) -> f64 {
-    let progress = ReplayProgress::new(&[1, 2], Arc::default());
+    let progress = ReplayProgress::new(&[1, 2], Arc::default(), ThreadSharing::OnePerStream);
     let wait = |turn: u64| {
         let _ = progress.wait(1, turn, (0, turn));
     };

@@ -77,6 +77,18 @@ impl MeasureFrom {
     }
 }
 
+/// Whether one thread may play several streams.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ThreadSharing {
+    /// One thread plays all streams as long as that is faster: threads that hand over work very often mostly sleep.
+    #[default]
+    Adaptive,
+    /// Each stream has a thread of its own.
+    OnePerStream,
+    /// Changes at random, by a seed: for tests.
+    Random(u64),
+}
+
 /// How a trace is played.
 #[derive(Clone)]
 pub struct ReplayOptions {
@@ -84,6 +96,8 @@ pub struct ReplayOptions {
     pub gpu: Option<usize>,
     /// Whether one thread plays all of them, in the same order each time.
     pub one_thread: bool,
+    /// Whether threads may share one. With random delays, the speed of the original or a pause, only a random change is.
+    pub sharing: ThreadSharing,
     /// Holds threads up at random, by a seed.
     pub chaos: Option<u64>,
     /// How long nothing may happen.
@@ -117,6 +131,7 @@ impl Default for ReplayOptions {
         ReplayOptions {
             gpu: None,
             one_thread: false,
+            sharing: ThreadSharing::Adaptive,
             chaos: None,
             patience: Duration::from_secs(20),
             verify: false,
@@ -137,6 +152,16 @@ impl Default for ReplayOptions {
 }
 
 impl ReplayOptions {
+    /// Whether threads share one in this replay.
+    pub(crate) fn thread_sharing(&self) -> ThreadSharing {
+        let has_delays = self.chaos.is_some() || self.is_original_speed || self.pause.is_some();
+        match self.sharing {
+            _ if self.one_thread => ThreadSharing::OnePerStream,
+            ThreadSharing::Adaptive if has_delays => ThreadSharing::OnePerStream,
+            sharing => sharing,
+        }
+    }
+
     pub(crate) fn wants_frame(&self, frame: u64) -> bool {
         self.on_frame.is_some() && self.screenshot_frames.iter().any(|it| it.contains(&frame))
     }

@@ -145,7 +145,7 @@ impl Replay {
             ticks_per_second: ticks_per_second.max(1),
             pause: None,
             objects: Arc::new(ReplayObjects::new()),
-            progress: ReplayProgress::new(streams, options.interrupt.clone()),
+            progress: ReplayProgress::new(streams, options.interrupt.clone(), options.thread_sharing()),
             waits_for_host: AtomicBool::new(false),
             device_waits: DeviceWaits::default(),
             handlers: if is_plan { HandlerTable::for_plan() } else { HandlerTable::new() },

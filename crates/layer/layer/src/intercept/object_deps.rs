@@ -42,6 +42,38 @@ pub(crate) struct ObjectDeps {
     pub(crate) last_used_elsewhere: RefCell<Vec<(ObjectId, u64)>>,
     /// The readers of objects that the call has to itself and that other threads have read.
     pub(crate) read_elsewhere: RefCell<Vec<ObjectReaders<'static>>>,
+    /// Not of one call: calls of other threads that the thread is ordered after.
+    pub(crate) known_edges: KnownEdges,
+}
+
+/// Calls of other threads that earlier records of the thread are ordered after, one for each thread as far as there is
+/// space. Most objects were made by one thread and are used by others: only the first use needs the edge.
+#[derive(Default)]
+pub(crate) struct KnownEdges([Cell<u64>; KnownEdges::COUNT]);
+
+impl KnownEdges {
+    const COUNT: usize = 8;
+
+    #[inline(always)]
+    fn place(&self, edge: OrderEdge) -> &Cell<u64> {
+        &self.0[edge.thread as usize % KnownEdges::COUNT]
+    }
+
+    /// Whether the thread is known to come after a call.
+    #[inline(always)]
+    fn has(&self, word: u64) -> bool {
+        let (edge, known) = (OrderEdge::from_word(word), self.place(OrderEdge::from_word(word)).get());
+        // A word has the thread in its upper bits.
+        word <= known && OrderEdge::from_word(known).thread == edge.thread
+    }
+
+    /// The records of the thread come after a call from now on.
+    #[inline(always)]
+    pub(crate) fn add(&self, word: u64) {
+        if !self.has(word) {
+            self.place(OrderEdge::from_word(word)).set(word);
+        }
+    }
 }
 
 /// Resolves handles to ids while a call is packed, and collects the calls that the call must come after.
@@ -71,7 +103,10 @@ impl IdResolver for ObjectIdResolver<'_> {
         let last_edge = sync_domain.last_edge();
         let is_exclusive = access == HandleAccess::Exclusive && thread_safety::is_exclusive(ty, slot);
         if last_edge != 0 && OrderEdge::from_word(last_edge).thread != self.thread {
-            self.deps.order_edges.borrow_mut().push(last_edge);
+            // A record without edges is packed once, straight into the stream.
+            if is_exclusive || !self.deps.known_edges.has(last_edge) {
+                self.deps.order_edges.borrow_mut().push(last_edge);
+            }
             if is_exclusive && !thread_safety::allows_concurrent_use(ty, slot) {
                 self.deps.last_used_elsewhere.borrow_mut().push((id, last_edge));
             }
@@ -118,5 +153,27 @@ impl ObjectDeps {
         if !more.is_empty() {
             more.drain(..).for_each(|it| it.set_last_edge(by));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_edge_is_known_with_all_earlier_calls_of_its_thread() {
+        let (known, word) = (KnownEdges::default(), |thread, call| OrderEdge { thread, call }.to_word());
+        assert!(!known.has(word(1, 1)));
+        known.add(word(2, 50));
+        assert!(known.has(word(2, 50)) && known.has(word(2, 1)) && !known.has(word(2, 51)));
+        assert!(!known.has(word(1, 1)) && !known.has(word(3, 1)));
+        known.add(word(2, 10));
+        assert!(known.has(word(2, 50)), "an earlier call says nothing new");
+        // Threads that share a place replace each other.
+        let other = 2 + KnownEdges::COUNT as u32;
+        known.add(word(other, 3));
+        assert!(known.has(word(other, 3)) && !known.has(word(2, 1)) && !known.has(word(other, 4)));
+        known.add(word(2, 1));
+        assert!(known.has(word(2, 1)) && !known.has(word(2, 2)) && !known.has(word(other, 3)));
     }
 }

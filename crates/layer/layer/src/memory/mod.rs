@@ -686,18 +686,17 @@ impl WatchedMemory {
             // SAFETY: mapped until a thread takes the lock to change that. The application may write meanwhile, and the
             // copy then has the old or the new bytes.
             unsafe { std::ptr::copy_nonoverlapping(from, live.as_mut_ptr(), live.len()) };
-            let WriteScratch { current: live, changed, exact, .. } = &mut *sink.scratch;
+            let WriteScratch { current: live, changed, bits, .. } = &mut *sink.scratch;
             changed.clear();
-            exact.clear();
-            match needs {
-                RecordedContents::Bytes => shadow.update(at, live, changed),
-                // Neighbors of a byte that changed may be in use.
-                RecordedContents::Places => {
-                    shadow.update_exactly(at, live, changed, Some(&mut *exact));
-                    std::mem::swap(changed, exact);
+            let is_changed = match needs {
+                RecordedContents::Bytes => {
+                    shadow.update(at, live, changed);
+                    !changed.is_empty()
                 }
-            }
-            if !changed.is_empty() {
+                // Neighbors of a byte that changed may be in use.
+                RecordedContents::Places => shadow.update_bits(at, live, bits),
+            };
+            if is_changed {
                 sink.record_changes(self.id, at, needs);
             }
             at = next;

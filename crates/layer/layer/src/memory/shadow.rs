@@ -51,6 +51,26 @@ impl Shadow {
         changed.into_iter().for_each(|it| split_run(old, live, it, exact));
     }
 
+    /// Compares bytes likewise. Returns whether any is new; `bits` then has one bit for each byte, whether it is.
+    pub(super) fn update_bits(&mut self, offset: u64, live: &[u8], bits: &mut Vec<u64>) -> bool {
+        let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
+        let zeros = &[0; SEGMENT_BYTES][..live.len()];
+        bits.clear();
+        match self.segments.get_mut(&segment).map(|it| &mut it[inside..inside + live.len()]) {
+            Some(old) if *old == *live => return false,
+            Some(old) => {
+                changed_bits(old, live, bits);
+                old.copy_from_slice(live);
+            }
+            None if zeros == live => return false,
+            None => {
+                changed_bits(zeros, live, bits);
+                self.set(offset, live);
+            }
+        }
+        true
+    }
+
     /// The same. Also returns the ranges without any byte that is equal.
     pub(super) fn update_exactly(
         &mut self,
@@ -136,6 +156,31 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
     found.extend(open.map(|start| trimmed(old, new, start..new.len())));
 }
 
+/// Adds one bit for each byte: whether it differs.
+fn changed_bits(old: &[u8], new: &[u8], bits: &mut Vec<u64>) {
+    const BITS: usize = u64::BITS as usize;
+    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|it| bytes[it]));
+    let blocks = old.chunks_exact(BITS).zip(new.chunks_exact(BITS));
+    bits.extend(blocks.map(|(old, new)| {
+        let words = old.chunks_exact(WORD).zip(new.chunks_exact(WORD)).enumerate();
+        words.fold(0, |all, (index, it)| all | nonzero_bytes(word(it.0) ^ word(it.1)) << (index * WORD))
+    }));
+    let whole = new.len() / BITS * BITS;
+    if whole < new.len() {
+        let rest = old[whole..].iter().zip(&new[whole..]).enumerate();
+        bits.push(rest.fold(0, |all, (index, it)| all | u64::from(it.0 != it.1) << index));
+    }
+}
+
+/// One bit for each byte of a word: whether it is not zero.
+fn nonzero_bytes(word: u64) -> u64 {
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    // The highest bit of each byte that is not zero.
+    let high = (((word & LOW) + LOW) | word) & !LOW;
+    // Collects them in the highest byte.
+    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
+}
+
 /// A run without the equal bytes at its ends; there is one that differs.
 fn trimmed(old: &[u8], new: &[u8], run: Range<usize>) -> Range<usize> {
     let differs = |it: &usize| old[*it] != new[*it];
@@ -216,6 +261,29 @@ mod tests {
             let wanted: Vec<usize> = (0..live.len()).filter(|it| before[*it] != live[*it]).collect();
             assert!(exact.iter().all(|it| !it.is_empty()) && exact.windows(2).all(|it| it[0].end < it[1].start));
             assert_eq!(exact.into_iter().flatten().collect::<Vec<usize>>(), wanted);
+        }
+    }
+
+    #[test]
+    fn bits_say_which_bytes_differ() {
+        let (mut shadow, mut live, mut rng) = (Shadow::default(), vec![0u8; SEGMENT_BYTES], TestRng::new(9));
+        let mut bits = vec![7];
+        assert!(!shadow.update_bits(0, &live, &mut bits), "zeros are nothing new");
+        for _ in 0..300 {
+            let before = live.clone();
+            let (start, size) = (rng.below(SEGMENT_BYTES - 200), rng.below(200));
+            let density = 1 + rng.below(4);
+            live[start..start + size].iter_mut().for_each(|it| *it ^= (rng.below(density) == 0) as u8 * 0x90);
+            let part = rng.below(start + 1)..start + size + rng.below(SEGMENT_BYTES - start - size);
+            let is_new = shadow.update_bits(part.start as u64, &live[part.clone()], &mut bits);
+            let differs: Vec<bool> = part.clone().map(|it| before[it] != live[it]).collect();
+            assert_eq!(is_new, differs.contains(&true));
+            if is_new {
+                assert_eq!(bits.len(), part.len().div_ceil(64));
+                let found: Vec<bool> = (0..part.len()).map(|it| bits[it / 64] >> (it % 64) & 1 == 1).collect();
+                assert_eq!(found, differs);
+            }
+            assert!(!shadow.update_bits(part.start as u64, &live[part], &mut bits), "it is known now");
         }
     }
 

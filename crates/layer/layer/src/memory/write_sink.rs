@@ -40,6 +40,8 @@ pub(crate) struct WriteScratch {
     pub(super) changed: Vec<Range<usize>>,
     /// The same without equal bytes.
     pub(super) exact: Vec<Range<usize>>,
+    /// One bit for each byte of `current`: whether it changed.
+    pub(super) bits: Vec<u64>,
     pub(super) writing: HostWriteBuilder,
     words: Vec<u64>,
     /// What inline validation found in host writes.
@@ -62,14 +64,14 @@ impl MappedWriteSink<'_> {
 
     /// Makes a record of what has changed behind a byte of a memory.
     pub(super) fn record_changes(&mut self, memory: ObjectId, first: u64, needs: RecordedContents) {
-        let WriteScratch { current: live, changed, writing, findings, .. } = &mut *self.scratch;
+        let WriteScratch { current: live, changed, bits, writing, findings, .. } = &mut *self.scratch;
         writing.set_noticed_by(self.command);
         writing.begin(memory, first);
-        for range in changed.iter() {
-            match needs {
-                RecordedContents::Bytes => writing.add_run(range.start as u32, &live[range.clone()]),
-                RecordedContents::Places => writing.add_range(range.start as u32, range.len() as u32),
+        match needs {
+            RecordedContents::Bytes => {
+                changed.iter().for_each(|it| writing.add_run(it.start as u32, &live[it.clone()]));
             }
+            RecordedContents::Places => writing.set_bits(live.len() as u32, bits),
         }
         // After the look: what another thread learned and then wrote about comes before.
         let is_read = self.listeners.has_any(Listeners::READER);

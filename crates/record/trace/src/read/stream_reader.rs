@@ -120,7 +120,7 @@ pub type BlockFeed<'f> = Box<dyn FnMut(&mut StreamBlock) -> Result<bool, TraceEr
 /// What a reader knows of the next record without taking it.
 pub struct NextRecord<E> {
     pub time: u64,
-    pub call: u64,
+    pub head: RecordHeader,
     /// The calls that the record comes after.
     pub edges: E,
 }
@@ -157,9 +157,9 @@ impl<'t, 'a> StreamReader<'t, 'a> {
         let DecodedRecords { words, spans: places } = &self.block.decoded;
         let place = places[self.given];
         let words = &words[place.first as usize..place.end as usize];
-        let RecordHeader { call, order_edge_count: edge_count, .. } = RecordHeader::from_words(words[0], words[1]);
-        let edges = words[words.len() - edge_count as usize..].iter().map(|it| OrderEdge::from_word(*it));
-        Ok(Some(NextRecord { time: place.time, call, edges }))
+        let head = RecordHeader::from_words(words[0], words[1]);
+        let edges = words[words.len() - head.order_edge_count as usize..].iter().map(|it| OrderEdge::from_word(*it));
+        Ok(Some(NextRecord { time: place.time, head, edges }))
     }
 
     /// Loads the next record. False at the end.
@@ -196,6 +196,12 @@ impl<'t, 'a> StreamReader<'t, 'a> {
             false => &mut self.block.decoded.words[first as usize..end as usize],
         };
         Ok(Some(RecordMut { time, record }))
+    }
+
+    /// The last record that was taken comes again. Its words must not have been modified, and nothing may have been called
+    /// since [`StreamReader::take_next`].
+    pub fn put_back(&mut self) {
+        self.given = self.given.saturating_sub(1);
     }
 
     /// Resolves a record whose words in the block are not final.

@@ -4,6 +4,7 @@ pub(crate) mod apply;
 pub(crate) mod candidates;
 pub(crate) mod change;
 pub(crate) mod describe;
+pub(crate) mod endless_wait;
 #[cfg(test)]
 pub(crate) mod mutation;
 pub(crate) mod proposal;

@@ -7,6 +7,7 @@ use lavascope_sync_ir::{Hazard, Program, ProgramLocation, ResourceId};
 use super::apply::{apply, location_after_change};
 use super::candidates::candidates;
 use super::change::{ProgramChange, ProgramFix};
+use super::endless_wait::adds_endless_wait;
 use crate::follow::access_pair::{AccessPair, pairs_of_hazard};
 use crate::{AccessDetail, Agent, Explainer, Explanation, SyncOperation};
 use lavascope_engine::check;
@@ -42,9 +43,14 @@ impl Explainer<'_> {
         let tried = candidates.len();
         let program = self.timeline.program;
         let (mut fixes, mut removed): (Vec<ProgramFix>, Vec<Hazard>) = (Vec::new(), Vec::new());
+        let mut has_endless_wait = false;
         for candidate in candidates {
             let is_known = fixes.iter().any(|own| *own == candidate || own.is_same_barrier(&candidate));
             if is_known {
+                continue;
+            }
+            if adds_endless_wait(program, &candidate) {
+                has_endless_wait = true;
                 continue;
             }
             if let Some(without) = removed_hazards(program, all, found, &candidate) {
@@ -54,7 +60,11 @@ impl Explainer<'_> {
                 fixes.push(candidate);
             }
         }
-        let why_not = fixes.is_empty().then(|| no_fix_reason(explanations.first().map(|it| &it.1), tried));
+        let first = explanations.first().map(|it| &it.1);
+        let why_not = fixes.is_empty().then(|| match first.filter(|_| has_endless_wait) {
+            Some(first) if first.later.agent == Agent::Host => ENDLESS_WAIT.to_owned(),
+            _ => no_fix_reason(first, tried),
+        });
         let explanation = explanations.first().map(|it| it.1.clone());
         let operations = explanations.into_iter().flat_map(|it| it.1.operations).collect();
         Proposal { fixes, tried, operations, explanation, removed, no_fix_reason: why_not }
@@ -62,6 +72,9 @@ impl Explainer<'_> {
 
     /// The proposal of a known fix, if it removes a hazard and causes no new hazard.
     pub fn verify(&self, found: &Hazard, all: &[Hazard], fix: &ProgramFix) -> Option<Proposal> {
+        if adds_endless_wait(self.timeline.program, fix) {
+            return None;
+        }
         let removed = removed_hazards(self.timeline.program, all, found, fix)?.into_iter().cloned().collect();
         Some(Proposal { removed, ..self.adopt(found, fix) })
     }
@@ -121,6 +134,11 @@ fn removed_hazards<'h>(
 
 /// The key of a hazard in the changed program.
 type MovedKey = (ProgramLocation, ProgramLocation, ResourceId);
+
+/// The advice if the host cannot wait for the work before its access.
+const ENDLESS_WAIT: &str = "the submitted work itself waits for something that the host signals or sets only later, so a \
+                            wait of the host for it would never end; access the memory before the submission, split the \
+                            submission, or use other memory for each frame (double buffering)";
 
 /// The advice if no change of the synchronization helps: the program needs another structure.
 fn no_fix_reason(explanation: Option<&Explanation>, tried: usize) -> String {

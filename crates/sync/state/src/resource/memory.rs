@@ -356,19 +356,27 @@ impl TrackedDevice {
     }
 
     /// What the host wrote into each buffer that the device cannot have written: on a device that runs on the host, both
-    /// look the same.
-    pub(crate) fn host_written(&self, written: HostWrite<'_>) -> Vec<HostWritten> {
+    /// look the same. `is_of_interest` decides about each buffer, by the bytes of it that may have been written.
+    pub(crate) fn host_written(
+        &self,
+        written: HostWrite<'_>,
+        mut is_of_interest: impl FnMut(ResourceId, Range<u64>) -> bool,
+    ) -> Vec<HostWritten> {
         // After a wait, the device may have written.
         let is_host = !written.is_after_wait() && !self.has_external_waits;
         let Some(own) = self.memories.get(written.memory().raw()).filter(|_| is_host) else { return Vec::new() };
-        let runs: Vec<Range<u64>> = written.ranges().collect();
-        let (Some(first), Some(last)) = (runs.first(), runs.last()) else { return Vec::new() };
-        let hull = first.start..last.end;
+        let hull = written.hull();
+        // A program may write much that nothing uses, in very many runs.
+        let mut all_runs: Option<Vec<Range<u64>>> = None;
         let part = |resident: &Resident| {
             let certainty = own.certainty_of_writes(resident)?;
+            let clamp = |at: u64| at.clamp(resident.bytes.start, resident.bytes.end) - resident.bytes.start;
+            if !is_of_interest(resident.resource, clamp(hull.start)..clamp(hull.end)) {
+                return None;
+            }
+            let runs = all_runs.get_or_insert_with(|| written.ranges().collect());
             let first = runs.partition_point(|it| it.end <= resident.bytes.start);
             let inside = runs[first..].iter().take_while(|it| it.start < resident.bytes.end);
-            let clamp = |at: u64| at.clamp(resident.bytes.start, resident.bytes.end) - resident.bytes.start;
             let bytes: Vec<Range<u64>> = inside.map(|it| clamp(it.start)..clamp(it.end)).collect();
             (!bytes.is_empty()).then_some(HostWritten { resource: resident.resource, bytes, certainty })
         };

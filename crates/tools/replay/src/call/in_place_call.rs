@@ -121,6 +121,9 @@ pub(crate) struct CachedCall {
     operands: RemappedOperands,
 }
 
+// SAFETY: the pointer is the address of a function of the driver, which any thread may call; nothing is read through it.
+unsafe impl Send for CachedCall {}
+
 /// The result of performing a cached command.
 pub(crate) enum CachedOutcome {
     Done,

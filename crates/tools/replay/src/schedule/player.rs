@@ -33,6 +33,14 @@ impl OpenCall {
     }
 }
 
+/// Why a thread stops to play its stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PlayEnd {
+    Finished,
+    /// One thread plays all streams now.
+    SerialPhase,
+}
+
 /// Plays the calls of one stream in their order.
 pub(crate) struct StreamPlayer<'a> {
     performer: Performer<'a>,
@@ -67,20 +75,23 @@ impl<'a> StreamPlayer<'a> {
         }
     }
 
-    /// Plays the whole stream. Other threads learn when it ends, whatever the reason.
-    pub(crate) fn play(mut self, mut reader: StreamReader<'_, '_>) -> Result<(), ReplayError> {
-        let result = self.play_records(&mut reader);
-        if result.is_err() {
-            self.performer.replay.progress.stop();
-        }
-        self.end();
-        result
+    pub(crate) fn index(&self) -> usize {
+        self.index
+    }
+
+    pub(crate) fn stream(&self) -> u32 {
+        self.stream
     }
 
     /// Whether an outer call has begun. An inner one then returns before any other thread continues.
     pub(crate) fn is_in_call(&self) -> bool {
-        let command = |it: &OpenCall| Command::from_number(it.head().command);
-        self.open_calls.last().and_then(command).is_some_and(|it| !is_wait(it))
+        self.begin_of_call().is_some()
+    }
+
+    /// The time at which that outer call began.
+    pub(crate) fn begin_of_call(&self) -> Option<u64> {
+        let is_other = |it: &&OpenCall| Command::from_number(it.head().command).is_some_and(|it| !is_wait(it));
+        self.open_calls.last().filter(is_other).map(|it| it.time)
     }
 
     /// Marks the end of the stream.
@@ -96,27 +107,32 @@ impl<'a> StreamPlayer<'a> {
         self.performer.replay.progress.end(self.index);
     }
 
-    fn play_records(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<(), ReplayError> {
+    /// Plays the stream to its end, or until a serial phase begins.
+    pub(crate) fn play(&mut self, reader: &mut StreamReader<'_, '_>) -> Result<PlayEnd, ReplayError> {
+        let progress = &self.performer.replay.progress;
         while let Some(record_mut) = reader.take_next()? {
             if self.try_cached_call(record_mut.record)? {
                 continue;
             }
-            if self.performer.replay.progress.is_stopped() {
+            if progress.is_stopped() {
                 return Err(ReplayError::Stopped);
             }
-            self.play_words(record_mut.record, record_mut.time)?;
+            let is_switched = progress.phases.is_serial() || progress.begins_phase_at_random();
+            if is_switched || !self.play_words(record_mut.record, record_mut.time)? {
+                reader.put_back();
+                return Ok(PlayEnd::SerialPhase);
+            }
         }
-        Ok(())
+        Ok(PlayEnd::Finished)
     }
 
-    /// Performs a record, and consumes its words.
+    /// Performs a record whose order edges are complete, and consumes its words.
     #[inline]
     pub(crate) fn play_record(&mut self, record_mut: RecordMut<'_>) -> Result<(), ReplayError> {
-        if self.try_cached_call(record_mut.record)? {
-            Ok(())
-        } else {
-            self.play_words(record_mut.record, record_mut.time)
-        }
+        let is_played =
+            self.try_cached_call(record_mut.record)? || self.play_words(record_mut.record, record_mut.time)?;
+        debug_assert!(is_played, "nothing is waited for");
+        Ok(())
     }
 
     /// Fast path: a recorded command that this thread has called before and that has no order edges. Returns false if
@@ -140,17 +156,20 @@ impl<'a> StreamPlayer<'a> {
         Ok(true)
     }
 
-    /// Performs a record after the calls that it waits for; keeps it if its outputs come later.
+    /// Performs a record after the calls that it waits for; keeps it if its outputs come later. Returns false if a serial
+    /// phase begins while the thread waits for others: nothing was done then.
     ///
     /// Takes the slice and the time separately, so that both are passed in registers.
     #[inline(never)]
-    fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<(), ReplayError> {
+    fn play_words(&mut self, words: &mut [u64], time: u64) -> Result<bool, ReplayError> {
         // Kept as whole words, here and below: writing the header in parts and reading it as a whole is a
         // store-forwarding stall.
         let head = (words[0], words[1]);
         let RecordHeader { kind, call, order_edge_count: edge_count, .. } = RecordHeader::from_words(head.0, head.1);
         for word in &words[words.len() - edge_count as usize..] {
-            self.wait_for_edge(call, OrderEdge::from_word(*word))?;
+            if !self.wait_for_edge(call, OrderEdge::from_word(*word))? {
+                return Ok(false);
+            }
         }
         if let Some(throttle) = &mut self.throttle {
             throttle.wait_before(&RecordHeader::from_words(head.0, head.1), time)?;
@@ -168,21 +187,23 @@ impl<'a> StreamPlayer<'a> {
             }
             self.counter.publish(call);
         }
-        Ok(())
+        Ok(true)
     }
 
-    /// Waits until a call of another thread is complete. A thread that is not in the file is not waited for.
+    /// Waits until a call of another thread is complete. A thread that is not in the file is not waited for. Returns false
+    /// if a serial phase begins meanwhile.
     #[inline]
-    fn wait_for_edge(&mut self, call: u64, edge: OrderEdge) -> Result<(), ReplayError> {
+    fn wait_for_edge(&mut self, call: u64, edge: OrderEdge) -> Result<bool, ReplayError> {
         let progress = &self.performer.replay.progress;
-        let Some(other) = progress.index_of(edge.thread) else { return Ok(()) };
+        let Some(other) = progress.index_of(edge.thread) else { return Ok(true) };
         if self.known_progress.len() <= other {
             self.known_progress.resize(other + 1, 0);
         }
         if self.known_progress[other] < edge.call {
-            self.known_progress[other] = progress.wait(self.index, call, (other, edge.call))?;
+            let Some(done) = progress.wait(self.index, call, (other, edge.call))? else { return Ok(false) };
+            self.known_progress[other] = done;
         }
-        Ok(())
+        Ok(true)
     }
 
     fn record_error(&self, what: String) -> ReplayError {

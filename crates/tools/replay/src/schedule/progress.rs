@@ -12,7 +12,9 @@ use lavascope_record::OrderEdge;
 use rustc_hash::FxHashMap;
 
 use crate::error::{ReplayError, ThreadWait, ThreadWaits};
+use crate::options::ThreadSharing;
 use crate::schedule::patience::StallClock;
+use crate::schedule::phase_switch::PhaseSwitch;
 use crate::schedule::progress_counter::ProgressCounter;
 
 /// How long a thread polls before it sleeps, in polls between two looks at the clock: how long a poll takes differs ten
@@ -38,6 +40,8 @@ pub(crate) struct ReplayProgress {
     interrupt: Arc<AtomicBool>,
     /// Whether the replay is paused, so that waits may take long.
     pub(crate) is_paused: AtomicBool,
+    /// Whether one thread plays all streams.
+    pub(crate) phases: PhaseSwitch,
 }
 
 /// The progress of one thread. Padded against false sharing, because each thread writes its own at every call.
@@ -53,7 +57,7 @@ struct StreamProgress {
 }
 
 impl ReplayProgress {
-    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>) -> ReplayProgress {
+    pub(crate) fn new(streams: &[u32], interrupt: Arc<AtomicBool>, sharing: ThreadSharing) -> ReplayProgress {
         let progress_of = |stream: &u32| StreamProgress {
             completed: ProgressCounter::default(),
             stream: *stream,
@@ -78,6 +82,7 @@ impl ReplayProgress {
             is_stopped: AtomicBool::new(false),
             interrupt,
             is_paused: AtomicBool::new(false),
+            phases: PhaseSwitch::new(sharing),
         }
     }
 
@@ -116,7 +121,22 @@ impl ReplayProgress {
     /// Stops all threads.
     pub(crate) fn stop(&self) {
         self.is_stopped.store(true, Ordering::SeqCst);
+        self.wake_all();
+    }
+
+    /// Wakes all threads that wait for others.
+    fn wake_all(&self) {
         self.all.iter().for_each(|it| it.completed.wake_all());
+    }
+
+    /// Whether a serial phase begins before the next record, as in tests.
+    #[inline]
+    pub(crate) fn begins_phase_at_random(&self) -> bool {
+        let begins = self.phases.begins_at_random();
+        if begins {
+            self.wake_all();
+        }
+        begins
     }
 
     #[inline]
@@ -133,14 +153,19 @@ impl ReplayProgress {
         self.index_of(edge.thread).is_none_or(|it| self.completed(it) >= edge.call)
     }
 
-    /// Waits until a call of another thread is complete. Returns the last complete one.
-    pub(crate) fn wait(&self, index: usize, call: u64, (other, until): (usize, u64)) -> Result<u64, ReplayError> {
+    /// Waits until a call of another thread is complete. Returns the last complete one; none if a serial phase begins.
+    pub(crate) fn wait(
+        &self,
+        index: usize,
+        call: u64,
+        (other, until): (usize, u64),
+    ) -> Result<Option<u64>, ReplayError> {
         let start = Instant::now();
         loop {
             for _ in 0..POLLS_PER_LOOK {
                 let done = self.completed(other);
                 if done >= until {
-                    return Ok(done);
+                    return Ok(Some(done));
                 }
                 std::hint::spin_loop();
             }
@@ -150,7 +175,10 @@ impl ReplayProgress {
         }
     }
 
-    fn sleep(&self, index: usize, call: u64, other: usize, until: u64) -> Result<u64, ReplayError> {
+    fn sleep(&self, index: usize, call: u64, other: usize, until: u64) -> Result<Option<u64>, ReplayError> {
+        if self.phases.note_sleep(|| self.calls()) {
+            self.wake_all();
+        }
         let own = &self.all[index];
         own.call.store(call, Ordering::Relaxed);
         own.waits_until.store(until, Ordering::Relaxed);
@@ -158,13 +186,18 @@ impl ReplayProgress {
         // Threads that wait for this one must learn of its progress.
         own.completed.flush_wakeups();
         let result = loop {
-            let slept = self.all[other].completed.sleep(until, CYCLE_CHECK_INTERVAL, || self.is_stopped());
+            let slept = self.all[other]
+                .completed
+                .sleep(until, CYCLE_CHECK_INTERVAL, || self.is_stopped() || self.phases.is_serial());
             let done = self.completed(other);
             if done >= until {
-                break Ok(done);
+                break Ok(Some(done));
             }
             if self.is_stopped() {
                 break Err(ReplayError::Stopped);
+            }
+            if self.phases.is_serial() {
+                break Ok(None);
             }
             if slept.is_timeout
                 && let Some(cycle) = self.find_cycle(index)
@@ -263,7 +296,7 @@ mod tests {
 
     #[test]
     fn threads_take_turns() {
-        let progress = ReplayProgress::new(&[4, 9], Arc::default());
+        let progress = ReplayProgress::new(&[4, 9], Arc::default(), ThreadSharing::OnePerStream);
         let seen = AtomicU64::new(0);
         thread::scope(|scope| {
             let start = |(index, other): (usize, u32)| {
@@ -288,7 +321,7 @@ mod tests {
 
     #[test]
     fn what_is_not_in_the_file_is_not_waited_for() {
-        let progress = ReplayProgress::new(&[1, DENSE_MAX + 5], Arc::default());
+        let progress = ReplayProgress::new(&[1, DENSE_MAX + 5], Arc::default(), ThreadSharing::OnePerStream);
         assert!(progress.is_complete(edge(77, 5)) && progress.is_complete(edge(0, 5)));
         assert!(!progress.is_complete(edge(1, 5)) && !progress.is_complete(edge(DENSE_MAX + 5, 5)));
         progress.end(1);
@@ -298,7 +331,7 @@ mod tests {
 
     #[test]
     fn a_circle_is_reported_with_its_calls() {
-        let progress = ReplayProgress::new(&[1, 2], Arc::default());
+        let progress = ReplayProgress::new(&[1, 2], Arc::default(), ThreadSharing::OnePerStream);
         let errors: Vec<String> = thread::scope(|scope| {
             let one = |index: usize, other| {
                 let progress = &progress;
@@ -316,7 +349,7 @@ mod tests {
 
     #[test]
     fn somebody_who_waits_for_ever_is_reported() {
-        let progress = ReplayProgress::new(&[1], Arc::default());
+        let progress = ReplayProgress::new(&[1], Arc::default(), ThreadSharing::OnePerStream);
         let [long, short] = [Duration::from_secs(3600), Duration::from_millis(1)];
         let wait = ThreadWait::Device { stream: 1, call: 2, command: "vkWaitForFences", what: "a fence" };
         let waits = || ThreadWaits(vec![wait.clone()]);

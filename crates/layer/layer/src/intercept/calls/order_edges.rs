@@ -82,8 +82,9 @@ impl ThreadLocalState {
     #[inline(always)]
     pub(super) fn order_after_deps(&mut self) {
         let edges = self.deps.order_edges.get_mut();
-        if !edges.is_empty() {
-            edges.drain(..).for_each(|it| self.thread.order_after(it));
+        for edge in edges.drain(..).filter(|it| *it != 0) {
+            self.thread.order_after(edge);
+            self.deps.known_edges.add(edge);
         }
         if !self.deps.read_elsewhere.get_mut().is_empty() {
             // Those who have read the objects have returned from their calls.

@@ -78,9 +78,10 @@ pub(crate) struct ReplayArguments {
     /// Show the frames in a window on the Wayland or X display of the environment
     #[arg(long)]
     pub(crate) window: bool,
-    /// 1: one thread makes all calls, in the same order each time; by default, as many threads as the program used
-    #[arg(long, value_name = "1", value_parser = clap::value_parser!(u32).range(1..=1))]
-    pub(crate) threads: Option<u32>,
+    /// 1: one thread makes all calls, in the same order each time; all: always as many threads as the program used; by
+    /// default, these share one thread while they hand over work so often that one is faster
+    #[arg(long, value_name = "1|all", hide_possible_values = true)]
+    pub(crate) threads: Option<ThreadChoice>,
     /// Frames to write as pictures, counted from 0: A..B without B, or one; may be given more than once
     #[arg(long, value_name = "A..B", value_parser = super::print::range)]
     pub(crate) screenshot: Vec<Range<u64>>,
@@ -171,6 +172,14 @@ mod any_paths {
     pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
     }
+}
+
+/// On how many threads a trace is replayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
+pub(crate) enum ThreadChoice {
+    #[value(name = "1")]
+    One,
+    All,
 }
 
 /// How fast a trace is replayed.

@@ -12,7 +12,9 @@ use anyhow::{Context, anyhow};
 use lavascope_picture::{Comparison, Picture};
 use lavascope_platform::{clock, signals};
 use lavascope_replay::plan;
-use lavascope_replay::{FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, replay};
+use lavascope_replay::{
+    FrameOutput, MeasureFrom, PausedCall, ReplayError, ReplayOptions, ReplaySummary, ThreadSharing, replay,
+};
 use lavascope_trace::{PartNumbers, Tail, Trace};
 use lavascope_trim::TrimRange;
 
@@ -20,7 +22,7 @@ use super::expected_pictures::ExpectedPictures;
 use super::output::{FrameTimes, ReplayDocument, Screenshot, VerifiedResults, print_plan};
 use super::verification::{PresentedHashes, describe_difference};
 use crate::commands::CommandOutcome;
-use crate::commands::replay::{ReplayArguments, Speed};
+use crate::commands::replay::{ReplayArguments, Speed, ThreadChoice};
 use crate::commands::trim::trim_with_progress;
 use crate::text;
 use crate::text::progress::TerminalProgress;
@@ -252,7 +254,8 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
     }
     ReplayOptions {
         gpu: arguments.gpu,
-        one_thread: arguments.threads.is_some(),
+        one_thread: arguments.threads == Some(ThreadChoice::One),
+        sharing: thread_sharing(arguments),
         chaos: arguments.chaos,
         patience: Duration::from_secs(arguments.patience),
         verify: arguments.verify,
@@ -268,6 +271,14 @@ fn options(arguments: &ReplayArguments, seen: &Arc<Mutex<CapturedFrames>>, how: 
         on_progress: None,
         on_hang: Some(hang_callback(arguments)),
         interrupt: how.interrupt.clone(),
+    }
+}
+
+/// A layer below sees the threads of the trace.
+fn thread_sharing(arguments: &ReplayArguments) -> ThreadSharing {
+    match arguments.threads {
+        None if arguments.recapture.is_none() && arguments.validate.is_none() => ThreadSharing::Adaptive,
+        _ => ThreadSharing::OnePerStream,
     }
 }
 

@@ -302,6 +302,8 @@ impl FunctionRewriter<'_, '_> {
         }
         let remaining = self.remaining_of_arguments(instruction);
         self.may_have_ended = true;
+        // The function may end the invocation.
+        self.record_touches();
         self.spill();
         self.is_fault_state_clear = false;
         let start = self.out.len();

@@ -30,6 +30,11 @@ impl TerminationCause {
         self.0
     }
 
+    /// Whether it is what an error in the process itself leads to, and not a wish of somebody else.
+    pub fn is_crash(self) -> bool {
+        system::process::is_crash(self.0)
+    }
+
     /// The exit code that a shell returns for it.
     pub fn shell_code(self) -> u8 {
         system::process::shell_code(self.0)

@@ -186,7 +186,7 @@ pub fn instrument(module: &Module, options: &InstrumentOptions) -> Result<Instru
         return Ok(finish_module(cx, module.words().to_vec()));
     }
     checks::report_functions::add_report_functions(&mut cx, &entries.stages);
-    accesses::touches::add_touch_functions(&mut cx);
+    accesses::touch_functions::add_touch_functions(&mut cx);
     entries.extend_interfaces(&mut cx);
     if cx.fresh() > IDS_MAX {
         return Err(InstrumentError::Ids);

@@ -20,6 +20,7 @@
 //! - `file`, `environment`, `application`: what each source looks like; all three hand keys and text to `resolve`.
 //! - `resolve`: which source wins, and what is said about settings that this version cannot fulfil yet.
 //! - `manifest`: the same table as the layer's manifest has it.
+//! - `crashed_shaders`: the list of shaders that the layer leaves unchecked, because the driver crashed at them.
 //! - [`sources`]: the only module that touches the system.
 //!
 //! Laws:
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod crashed_shaders;
 mod document;
 mod environment;
 mod file;
@@ -42,6 +44,7 @@ mod table;
 mod value;
 
 pub use application::{ApplicationSettings, LayerSetting, SettingValues};
+pub use crashed_shaders::{CrashedShader, DriverVersion, crashed_shaders_path};
 pub use document::document;
 pub use file::{FILE_SIZE_BYTES_MAX, SettingsFile};
 pub use manifest::manifest_features;

@@ -235,6 +235,7 @@ const BY_HAND: &[(&str, &[&str])] = &[
             "vkWriteSamplerDescriptorsEXT",
         ],
     ),
+    ("compiler", &["vkCreateComputePipelines", "vkCreateGraphicsPipelines", "vkCreateShaderModule"]),
     (
         "pipelines",
         &[

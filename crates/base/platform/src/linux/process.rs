@@ -17,6 +17,11 @@ pub(crate) fn shell_code(signal: i32) -> u8 {
     128_u8.saturating_add(signal as u8)
 }
 
+pub(crate) fn is_crash(signal: i32) -> bool {
+    use signal_hook::consts::{SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP};
+    [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGSYS, SIGTRAP].contains(&signal)
+}
+
 pub(crate) fn name_of_cause(signal: i32) -> Option<&'static str> {
     signal_hook::low_level::signal_name(signal)
 }

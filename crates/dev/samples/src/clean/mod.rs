@@ -20,6 +20,7 @@ pub(crate) const ALL: &[&Sample] = &[
     &drawing::present::RECREATED,
     &drawing::indirect::SAMPLE,
     &compute::descriptors::SAMPLE,
+    &compute::gathers::SAMPLE,
     &synchronization::mapped::SAMPLE,
     &synchronization::linear::SAMPLE,
     &drawing::lit::SAMPLE,

@@ -43,7 +43,9 @@ pub(crate) struct ValueFault {
 impl FunctionRewriter<'_, '_> {
     /// A load of an image, a sampler or an acceleration structure.
     pub(crate) fn load_opaque(&mut self, instruction: Instruction<'_>, path: &AccessPath) {
+        self.retract_chain(instruction.id(3));
         let (pointer, fault) = self.choose(instruction.id(3), path);
+        self.restore_chain();
         self.copy_with(instruction, &[(3, pointer)]);
         self.track_descriptor(instruction.word(2), path, fault.and_then(|it| it.details[0]));
         match fault {

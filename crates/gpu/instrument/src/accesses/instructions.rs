@@ -139,7 +139,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// Removes the access chain that was written last, if only this access uses it. The checked chain gets its id.
-    fn retract_chain(&mut self, pointer: Id) {
+    pub(crate) fn retract_chain(&mut self, pointer: Id) {
         let Some(other) = self.cx.module.definition(pointer) else { return };
         let is_chain = other.is(Op::AccessChain) || other.is(Op::InBoundsAccessChain);
         // One use is its definition, the other one is this access.
@@ -302,6 +302,8 @@ impl FunctionRewriter<'_, '_> {
         }
         let remaining = self.remaining_of_arguments(instruction);
         self.may_have_ended = true;
+        // The function may end the invocation.
+        self.record_touches();
         self.spill();
         self.is_fault_state_clear = false;
         let start = self.out.len();

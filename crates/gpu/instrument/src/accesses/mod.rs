@@ -7,7 +7,8 @@
 //! | `remaining_bytes` | pointers to buffers that are chosen at run time |
 //! | `addresses` | bytes at device addresses |
 //! | `images` | images, samplers, texels |
-//! | `touches` | code that records what is touched |
+//! | `touches` | what is recorded of each access |
+//! | `touch_functions` | the code that records it |
 //!
 //! Unknown instructions are copied. So are cooperative matrices and `OpCopyMemorySized`, whose sites are listed as
 //! [`crate::CheckDecision::Unchecked`].
@@ -17,4 +18,5 @@ pub(crate) mod buffers;
 pub(crate) mod images;
 pub(crate) mod instructions;
 pub(crate) mod remaining_bytes;
+pub(crate) mod touch_functions;
 pub(crate) mod touches;

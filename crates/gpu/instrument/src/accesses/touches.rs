@@ -1,20 +1,21 @@
-//! Code that records touches: a call for each access, and the functions that are called.
+//! What is recorded of each access: its site, and the values that say what it touches.
 //!
-//! A call splits no block. Where an access is guarded, the call gets the place of no site unless the access happens.
+//! Recording splits no block (`touch_functions`). Where an access is guarded, the place of its site is that of no site
+//! unless the access happens.
 
 use lavascope_spirv::ImageUse;
-use lavascope_spirv::{AccessKind, AccessMode, Id, Instruction, Section, image_use};
+use lavascope_spirv::{AccessKind, AccessMode, Id, Instruction, image_use};
 use rustc_hash::FxHashSet;
 use spirv::{Op, StorageClass};
 
 use crate::accesses::buffers::GuardedPointer;
+use crate::accesses::touch_functions::{TouchFunction, TouchFunctions};
 use crate::analysis::access_path::AccessPath;
 use crate::analysis::types::BlockKind;
-use crate::checks::report_functions::{begin_helper, emit_if, end_function};
-use crate::interface::touch_area::{BITS, BITS_WORDS, BLOCK_SHIFT, BLOCK_WORDS, PROBE_FACTOR, SITE_HEAD};
-use crate::rewrite::context::{Context, emit, spec_constant};
+use crate::interface::touch_area::SITE_HEAD;
+use crate::rewrite::context::{Context, spec_constant};
 use crate::rewrite::function::FunctionRewriter;
-use crate::{ModuleTouches, RootLocation, TOUCH_HEAD, TOUCH_SLOT, TouchKind, TouchSite};
+use crate::{ModuleTouches, RootLocation, TouchKind, TouchSite};
 
 /// Whether an access reads, writes, or is atomic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,19 +50,10 @@ pub(crate) struct LoadedDescriptor {
 pub(crate) struct TouchBuilder {
     made: ModuleTouches,
     untracked_bindings: FxHashSet<(u32, u32)>,
-    /// The specialization constant for the place of the stage's words.
-    base: u32,
-    /// Functions: a span, a span with bits, an element, an address.
-    functions: [u32; 4],
-    used: [bool; 4],
+    pub(crate) functions: TouchFunctions,
     /// Where addresses come from: a variable, and which part of it.
     origins: Vec<Vec<u32>>,
 }
-
-const SPAN: usize = 0;
-const WORDS: usize = 1;
-const ELEMENT: usize = 2;
-const ADDRESS: usize = 3;
 
 /// Addresses beyond this number of origins share their words with addresses of unknown origin.
 const ORIGINS_MAX: usize = 15;
@@ -72,20 +64,13 @@ impl Context<'_> {
         let can = matches!(self.options.root, RootLocation::PushConstant { .. }) && self.options.checks.descriptors;
         if self.options.touches && can {
             let base = spec_constant(&mut self.editor, Id(self.ids.uint), self.ids.first_spec_id.wrapping_add(4));
-            let functions = [0; 4].map(|_| self.fresh());
+            let functions = TouchFunctions::new(self, base);
             let is_blind_to_addresses = !self.options.checks.addresses;
             let (made, blind) = (
                 ModuleTouches { has_untracked_addresses: is_blind_to_addresses, ..ModuleTouches::default() },
                 FxHashSet::default(),
             );
-            self.touch_builder = Some(TouchBuilder {
-                made,
-                untracked_bindings: blind,
-                base,
-                functions,
-                used: [false; 4],
-                origins: Vec::new(),
-            });
+            self.touch_builder = Some(TouchBuilder { made, untracked_bindings: blind, functions, origins: Vec::new() });
         }
     }
 
@@ -208,12 +193,12 @@ impl FunctionRewriter<'_, '_> {
         let place = touching.reserve_words(binding, path.element, does, kind);
         let is_aligned = offset % 4 == 0 && path.terms.iter().all(|it| it.stride % 4 == 0);
         let (function, how_much) = match kind {
-            TouchKind::Bits { .. } if is_aligned => (WORDS, size.div_ceil(4)),
-            TouchKind::Bits { .. } => (WORDS, (size + 3).div_ceil(4)),
-            _ => (SPAN, size),
+            TouchKind::Bits { .. } if is_aligned => (TouchFunction::Words, size.div_ceil(4)),
+            TouchKind::Bits { .. } => (TouchFunction::Words, (size + 3).div_ceil(4)),
+            _ => (TouchFunction::Span, size),
         };
         let how_much = self.cx.uint_constant(how_much);
-        self.touch(function, ok, place, &[first, how_much]);
+        self.add_touch(function, ok, place, &[first, how_much]);
         if let Some(index) = index {
             self.touch_element(ok, place, index, kind);
         }
@@ -275,26 +260,9 @@ impl FunctionRewriter<'_, '_> {
             && function.is_some_and(|it| it.blocks.start as usize == self.block)
     }
 
-    /// Calls a function that keeps something, where `ok` holds. No site is at the place zero.
-    fn touch(&mut self, function: usize, ok: Option<u32>, place: u32, what: &[u32]) {
-        let (void, uint) = (self.cx.ids.void, self.cx.ids.uint);
-        let place = self.cx.uint_constant(place + 1);
-        let place = match ok {
-            Some(ok) => {
-                let zero = self.cx.uint_constant(0);
-                self.emit_result(Op::Select, uint, &[ok, place, zero])
-            }
-            None => place,
-        };
-        let Some(touching) = &mut self.cx.touch_builder else { return };
-        touching.used[function] = true;
-        let function = touching.functions[function];
-        self.cx.call(&mut self.out, void, function, &[&[place], what].concat());
-    }
-
     fn touch_element(&mut self, ok: Option<u32>, place: u32, index: u32, kind: TouchKind) {
         let bits = self.cx.uint_constant(SITE_HEAD + kind.bits_words());
-        self.touch(ELEMENT, ok, place, &[index, bits]);
+        self.add_touch(TouchFunction::Element, ok, place, &[index, bits]);
     }
 
     /// A descriptor was loaded: what it is leads from its value to where it is used.
@@ -356,11 +324,11 @@ impl FunctionRewriter<'_, '_> {
             Some(texel) => {
                 let [one, two] = [1, 2].map(|it| self.cx.uint_constant(it));
                 let first = self.emit_result(Op::ShiftLeftLogical, self.cx.ids.uint, &[texel, two]);
-                self.touch(WORDS, ok, place, &[first, one]);
+                self.add_touch(TouchFunction::Words, ok, place, &[first, one]);
             }
             None => {
                 let ends = [0, 1].map(|it| self.cx.uint_constant(it));
-                self.touch(SPAN, ok, place, &ends);
+                self.add_touch(TouchFunction::Span, ok, place, &ends);
             }
         }
         if let Some(index) = index {
@@ -389,7 +357,7 @@ impl FunctionRewriter<'_, '_> {
         let (uint, pair) = (self.cx.ids.uint, self.cx.ids.uint_pair);
         let address = self.emit_result(Op::Bitcast, pair, &[guarded.pointer]);
         let [low, high] = [0, 1].map(|half| self.emit_result(Op::CompositeExtract, uint, &[address, half]));
-        self.touch(ADDRESS, guarded.ok, place, &[low, high, count]);
+        self.add_touch(TouchFunction::Address, guarded.ok, place, &[low, high, count]);
     }
 
     /// Whether a type is a number, or a vector of numbers, of whole words.
@@ -494,180 +462,3 @@ const FIRST_NEW: u32 = 4096;
 /// Where the memory of descriptors is.
 const DESCRIPTOR_CLASSES: [StorageClass; 4] =
     [StorageClass::Uniform, StorageClass::StorageBuffer, StorageClass::UniformConstant, StorageClass::Image];
-
-/// Adds the functions that are called. All sites are known by now.
-pub(crate) fn add_touch_functions(cx: &mut Context<'_>) {
-    let Some(TouchBuilder { base, functions, used, .. }) = cx.touch_builder else { return };
-    for (at, function) in functions.into_iter().enumerate().filter(|it| used[it.0]) {
-        let mut code = Vec::new();
-        let parameters = begin_helper(cx, &mut code, function, cx.ids.void, if at == ADDRESS { 4 } else { 3 });
-        let (place, a, b) = (parameters[0], parameters[1], parameters[2]);
-        with_area(cx, &mut code, (place, base), |cx, code, area, place| match at {
-            SPAN => {
-                let end = cx.emit_result(code, Op::IAdd, cx.ids.uint, &[a, b]);
-                record_span(cx, code, (area, place), a, end);
-            }
-            WORDS => record_words(cx, code, (area, place), a, b),
-            ADDRESS => record_address(cx, code, (area, place), [a, b, parameters[3]]),
-            _ => record_element(cx, code, (area, place), a, b),
-        });
-        let code = end_function(cx, &mut code, None);
-        cx.editor.add(Section::Functions, code);
-    }
-}
-
-/// Where something is kept: the area, and the first word of a site.
-type AreaPosition = (u32, u32);
-
-/// Runs `inside` where the draw has an area and the place is one: the place of the site, plus one.
-fn with_area(
-    cx: &mut Context<'_>,
-    code: &mut Vec<u32>,
-    (place, base): (u32, u32),
-    inside: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, u32, u32),
-) {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.uint_constant(it));
-    let halves = cx.touch_area(code);
-    let both = cx.emit_result(code, Op::BitwiseOr, uint, &halves);
-    let has_area = cx.emit_result(code, Op::INotEqual, boolean, &[both, zero]);
-    let is_place = cx.emit_result(code, Op::INotEqual, boolean, &[place, zero]);
-    let is_on = cx.emit_result(code, Op::LogicalAnd, boolean, &[has_area, is_place]);
-    emit_if(cx, code, is_on, |cx, code| {
-        let pair = cx.emit_result(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
-        let area = cx.emit_result(code, Op::Bitcast, cx.ids.pointer_types.words, &[pair]);
-        let place = cx.emit_result(code, Op::ISub, uint, &[place, one]);
-        let base = stage_offset(cx, code, area, base);
-        let place = cx.emit_result(code, Op::IAdd, uint, &[place, base]);
-        inside(cx, code, area, place);
-    });
-}
-
-/// Where the words of the stage begin: the value of the constant, or the contents of its slot. One of the two is left
-/// when the constant is known.
-fn stage_offset(cx: &mut Context<'_>, code: &mut Vec<u32>, area: u32, base: u32) -> u32 {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [slots, first] = [TOUCH_HEAD - 1, TOUCH_SLOT].map(|it| cx.uint_constant(it));
-    let slot = cx.emit_result(code, Op::BitwiseAnd, uint, &[base, slots]);
-    let word = cx.load_word(code, area, slot);
-    let is_slot = cx.emit_result(code, Op::UGreaterThanEqual, boolean, &[base, first]);
-    cx.emit_result(code, Op::Select, uint, &[is_slot, word, base])
-}
-
-/// A word of the site becomes at least so large. Most invocations find it so, and have no need for an atomic operation.
-fn emit_atomic_max(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): AreaPosition, word: u32, value: u32) {
-    let (uint, boolean, scope, zero) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope, cx.uint_constant(0));
-    let word = cx.uint_constant(word);
-    let at = cx.emit_result(code, Op::IAdd, uint, &[place, word]);
-    let old = cx.load_word(code, area, at);
-    let is_less = cx.emit_result(code, Op::ULessThan, boolean, &[old, value]);
-    emit_if(cx, code, is_less, |cx, code| {
-        let pointer = cx.word_pointer(code, area, at);
-        cx.emit_result(code, Op::AtomicUMax, uint, &[pointer, scope, zero, value]);
-    });
-}
-
-fn record_span(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, first: u32, end: u32) {
-    let complement = cx.emit_result(code, Op::Not, cx.ids.uint, &[first]);
-    emit_atomic_max(cx, code, at, 1, complement);
-    emit_atomic_max(cx, code, at, 2, end);
-}
-
-fn record_element(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): AreaPosition, element: u32, bits: u32) {
-    let uint = cx.ids.uint;
-    let one = cx.uint_constant(1);
-    let complement = cx.emit_result(code, Op::Not, uint, &[element]);
-    emit_atomic_max(cx, code, (area, place), 3, complement);
-    let behind = cx.emit_result(code, Op::IAdd, uint, &[element, one]);
-    emit_atomic_max(cx, code, (area, place), 4, behind);
-    let bits = cx.emit_result(code, Op::IAdd, uint, &[place, bits]);
-    set_bit(cx, code, (area, bits), element);
-}
-
-/// Keeps a number of words from a byte on.
-fn record_words(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, first: u32, count: u32) {
-    let (uint, two) = (cx.ids.uint, cx.uint_constant(2));
-    let bytes = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[count, two]);
-    let end = cx.emit_result(code, Op::IAdd, uint, &[first, bytes]);
-    record_span(cx, code, at, first, end);
-    let start = cx.emit_result(code, Op::ShiftRightLogical, uint, &[first, two]);
-    record_each_word(cx, code, at, start, count);
-}
-
-/// Keeps a number of words from an address on. Its span is in words: the end of one of bytes might be zero.
-fn record_address(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, [low, high, count]: [u32; 3]) {
-    let uint = cx.ids.uint;
-    let [one, two, thirty] = [1, 2, 30].map(|it| cx.uint_constant(it));
-    let first = cx.emit_result(code, Op::ShiftRightLogical, uint, &[low, two]);
-    let end = cx.emit_result(code, Op::IAdd, uint, &[first, count]);
-    record_span(cx, code, at, first, end);
-    let complement = cx.emit_result(code, Op::Not, uint, &[high]);
-    emit_atomic_max(cx, code, at, 3, complement);
-    let behind = cx.emit_result(code, Op::IAdd, uint, &[high, one]);
-    emit_atomic_max(cx, code, at, 4, behind);
-    let above = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[high, thirty]);
-    let start = cx.emit_result(code, Op::BitwiseOr, uint, &[first, above]);
-    record_each_word(cx, code, at, start, count);
-}
-
-/// Keeps words one by one.
-fn record_each_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): AreaPosition, start: u32, count: u32) {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.uint_constant(it));
-    let kinds = [0, 1, 2].map(|kind| {
-        let bits = cx.uint_constant(SITE_HEAD + kind * BITS_WORDS);
-        cx.emit_result(code, Op::IAdd, uint, &[place, bits])
-    });
-    let [before, head, body, next, merge] = [0; 5].map(|_| cx.fresh());
-    let (number, more) = (cx.fresh(), cx.fresh());
-    emit(code, Op::Branch, &[before]);
-    emit(code, Op::Label, &[before]);
-    emit(code, Op::Branch, &[head]);
-    emit(code, Op::Label, &[head]);
-    emit(code, Op::Phi, &[uint, number, zero, before, more, next]);
-    let is_one_more = cx.emit_result(code, Op::ULessThan, boolean, &[number, count]);
-    emit(code, Op::LoopMerge, &[merge, next, 0]);
-    emit(code, Op::BranchConditional, &[is_one_more, body, merge]);
-    emit(code, Op::Label, &[body]);
-    let word = cx.emit_result(code, Op::IAdd, uint, &[start, number]);
-    record_word(cx, code, area, kinds, word);
-    emit(code, Op::Branch, &[next]);
-    emit(code, Op::Label, &[next]);
-    emit(code, Op::IAdd, &[uint, more, number, one]);
-    emit(code, Op::Branch, &[head]);
-    emit(code, Op::Label, &[merge]);
-}
-
-fn record_word(cx: &mut Context<'_>, code: &mut Vec<u32>, area: u32, [words, blocks, chosen]: [u32; 3], word: u32) {
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    set_bit(cx, code, (area, words), word);
-    let shift = cx.uint_constant(BLOCK_SHIFT);
-    let block = cx.emit_result(code, Op::ShiftRightLogical, uint, &[word, shift]);
-    set_bit(cx, code, (area, blocks), block);
-    let mask = cx.uint_constant(BLOCK_WORDS as u32 - 1);
-    let inside = cx.emit_result(code, Op::BitwiseAnd, uint, &[word, mask]);
-    let (spread, rest) = (cx.uint_constant(PROBE_FACTOR), cx.uint_constant(32 - BLOCK_SHIFT));
-    let product = cx.emit_result(code, Op::IMul, uint, &[block, spread]);
-    let wanted = cx.emit_result(code, Op::ShiftRightLogical, uint, &[product, rest]);
-    let decides = cx.emit_result(code, Op::IEqual, boolean, &[inside, wanted]);
-    emit_if(cx, code, decides, |cx, code| set_bit(cx, code, (area, chosen), block));
-}
-
-/// Sets a bit, by its number modulo all of them.
-fn set_bit(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, bits): AreaPosition, number: u32) {
-    let (uint, boolean, scope) = (cx.ids.uint, cx.ids.boolean, cx.ids.scope);
-    let [zero, one, five] = [0, 1, 5].map(|it| cx.uint_constant(it));
-    let (all, low) = (cx.uint_constant(BITS as u32 - 1), cx.uint_constant(31));
-    let number = cx.emit_result(code, Op::BitwiseAnd, uint, &[number, all]);
-    let word = cx.emit_result(code, Op::ShiftRightLogical, uint, &[number, five]);
-    let word = cx.emit_result(code, Op::IAdd, uint, &[bits, word]);
-    let number = cx.emit_result(code, Op::BitwiseAnd, uint, &[number, low]);
-    let bit = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[one, number]);
-    let old = cx.load_word(code, area, word);
-    let own = cx.emit_result(code, Op::BitwiseAnd, uint, &[old, bit]);
-    let is_new = cx.emit_result(code, Op::IEqual, boolean, &[own, zero]);
-    emit_if(cx, code, is_new, |cx, code| {
-        let pointer = cx.word_pointer(code, area, word);
-        cx.emit_result(code, Op::AtomicOr, uint, &[pointer, scope, zero, bit]);
-    });
-}

@@ -49,6 +49,8 @@ pub(crate) struct FunctionRewriter<'c, 'a> {
     phis: Vec<usize>,
     /// Checks of this block whose results are not yet stored in variables.
     pub(crate) pending: Vec<crate::checks::fault_state::Pending>,
+    /// Touches of this block that are not yet recorded.
+    pub(crate) pending_touches: Vec<crate::accesses::touch_functions::PendingTouch>,
     /// The id of an access chain that was removed again.
     pub(crate) reusable_chain_id: Option<u32>,
     /// By id of a device address that a loop may use: the offset in `out` of the code that computes it.
@@ -133,6 +135,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             tails: FxHashMap::default(),
             phis: Vec::new(),
             pending: Vec::new(),
+            pending_touches: Vec::new(),
             reusable_chain_id: None,
             address_code_offsets: FxHashMap::default(),
             loop_heads,
@@ -212,10 +215,12 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
                 self.copy(instruction);
             }
             Some(Op::SelectionMerge) => {
+                self.record_touches();
                 self.spill();
                 self.copy(instruction);
             }
             Some(Op::LoopMerge) => {
+                self.record_touches();
                 self.spill();
                 if self.split_header.is_none() {
                     self.copy(instruction);
@@ -223,6 +228,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
             }
             Some(op) if is_terminator(op) => self.end_block(instruction, op),
             Some(Op::DemoteToHelperInvocation | Op::IgnoreIntersectionNV | Op::TerminateRayNV) => {
+                self.record_touches();
                 self.flush(true);
                 self.may_have_ended = true;
                 self.copy(instruction);
@@ -299,6 +305,7 @@ impl<'c, 'a> FunctionRewriter<'c, 'a> {
     }
 
     fn end_block(&mut self, instruction: Instruction<'_>, op: Op) {
+        self.record_touches();
         let is_exit = match op {
             Op::Return => self.is_entry,
             Op::Kill

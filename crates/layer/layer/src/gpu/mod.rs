@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 use lavascope_abi::*;
 use lavascope_instrument::InstrumentedModule;
 use lavascope_instrument::interface::tables;
-use lavascope_settings::MessageSeverity;
+use lavascope_settings::{DriverVersion, MessageSeverity};
 
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
@@ -60,6 +60,7 @@ use draw::command_buffer_slots::{CommandBufferSlot, CommandBufferSlots};
 use hook::device_request::AddressExtension;
 pub(crate) use hook::device_request::DeviceRequest;
 use hook::push_descriptors::UpdateTemplate;
+use pipeline::crash_guard::CrashGuard;
 use pipeline::layouts::{PipelineLayoutState, ROOT_PUSH_BYTES, SetLayoutState};
 use pipeline::plan::InstrumentedLibrary;
 use pipeline::recipe::RenderPasses;
@@ -108,6 +109,7 @@ pub(crate) struct DeviceChecks {
     memory_properties: PhysicalDeviceMemoryProperties,
     /// The stages that can write to buffers, as bits of `VkShaderStageFlags`.
     storing_stages: u32,
+    crash_guard: CrashGuard,
     /// The cache for our pipelines. The application's caches would fill with shaders that it never requests.
     pipeline_cache: PipelineCache,
     /// The target of accesses with a wrong address.
@@ -163,6 +165,8 @@ pub(crate) struct ChecksState {
     libraries: HashMap<u64, Arc<InstrumentedLibrary>>,
     /// Instrumented shaders.
     instrumented_shaders: HashMap<InstrumentedShaderKey, Arc<InstrumentedModule>>,
+    /// By the hash of a shader: a source file of it.
+    source_names: HashMap<u128, String>,
     /// The sizes of buffers.
     buffer_sizes: HashMap<u64, u64>,
     addresses: BufferAddresses,
@@ -256,6 +260,11 @@ impl DeviceChecks {
             limits: properties.limits,
             memory_properties: memory,
             storing_stages: request.storing_stages,
+            crash_guard: CrashGuard::new(DriverVersion::new(
+                properties.vendor_id,
+                &properties.pipeline_cache_uuid,
+                properties.driver_version,
+            )),
             pipeline_cache: PipelineCache::default(),
             scratch: ArenaRegion::default(),
             permissive_addresses: ArenaRegion::default(),

@@ -2,6 +2,7 @@
 
 pub(crate) mod call_log;
 pub(crate) mod call_stats;
+pub(crate) mod compile_marks;
 pub(crate) mod coverage;
 pub(crate) mod debugger;
 pub(crate) mod device_lost;

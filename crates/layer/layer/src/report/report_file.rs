@@ -51,6 +51,12 @@ pub(crate) fn open_in_fork() -> bool {
     folder.is_some_and(|it| open(&it).is_ok())
 }
 
+/// The folder of the report, if this process has one.
+pub(crate) fn folder() -> Option<PathBuf> {
+    let report = REPORT_FILE.lock().unwrap_or_else(PoisonError::into_inner);
+    report.as_ref().filter(|it| it.process == std::process::id()).map(|it| it.folder.clone())
+}
+
 /// Reports a problem with the settings or the environment. Returns whether there is a report file.
 pub(crate) fn problem(severity: &str, place: &str, text: &str) -> bool {
     write_line("problem", json!({ "severity": severity, "place": place, "text": text }))

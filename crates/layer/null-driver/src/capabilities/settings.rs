@@ -15,6 +15,8 @@ pub(crate) struct DriverSettings {
     pub(crate) lose_at_submission: u64,
     /// Where this is another number, so are addresses, handles of shader groups and descriptors.
     pub(crate) salt: u64,
+    /// What happens to shaders that use device addresses.
+    pub(crate) compiler: Compiler,
     /// A command of devices that no registry has.
     pub(crate) unknown_command: Option<String>,
     /// The size of each memory heap.
@@ -30,6 +32,16 @@ pub(crate) enum Execute {
     Transfer,
 }
 
+/// What the driver does with a pipeline or a shader object whose shader uses device addresses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compiler {
+    Works,
+    /// It returns an error.
+    Fails,
+    /// It ends the process, as a bug of a compiler does.
+    Crashes,
+}
+
 /// Vulkan 1.4 with the registry's patch.
 pub(crate) const API_VERSION: u32 = 1 << 22 | 4 << 12 | HEADER_VERSION;
 const HEAP_BYTES: u64 = 16 << 30;
@@ -41,6 +53,7 @@ impl DriverSettings {
             execute: Execute::Nothing,
             lose_at_submission: 0,
             salt: 0,
+            compiler: Compiler::Works,
             unknown_command: None,
             heap_bytes: HEAP_BYTES,
             queue_families: queue_families().into(),
@@ -70,6 +83,13 @@ impl DriverSettings {
         if let Some(value) = std::env::var_os("LAVASCOPE_NULL_SALT").filter(|it| !it.is_empty()) {
             let number = value.to_str().and_then(|it| it.parse().ok());
             settings.salt = number.ok_or("LAVASCOPE_NULL_SALT: say a number")?;
+        }
+        if let Some(value) = std::env::var_os("LAVASCOPE_NULL_COMPILE").filter(|it| !it.is_empty()) {
+            settings.compiler = match value.to_str() {
+                Some("fail") => Compiler::Fails,
+                Some("crash") => Compiler::Crashes,
+                _ => return Err("LAVASCOPE_NULL_COMPILE: say \"fail\" or \"crash\"".to_owned()),
+            };
         }
         settings.unknown_command = std::env::var("LAVASCOPE_NULL_FUTURE").ok().filter(|it| !it.is_empty());
         Ok(settings)

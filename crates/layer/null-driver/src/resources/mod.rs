@@ -2,6 +2,7 @@
 
 pub(crate) mod address_space;
 pub(crate) mod buffers;
+pub(crate) mod compiler;
 pub(crate) mod descriptors;
 pub(crate) mod external;
 pub(crate) mod image_layout;

@@ -4,6 +4,7 @@
 
 use lavascope_abi::*;
 
+use super::compiler;
 use crate::calls::application_memory::ApplicationMemory;
 use crate::calls::object_table::{DriverObjectTable, next_handle};
 use crate::capabilities::properties::{DEVICE_ID, PIPELINE_CACHE_UUID, VENDOR_ID};
@@ -52,6 +53,11 @@ fn binary_of(c: ApplicationMemory<'_>, info: &ShaderCreateInfoEXT) -> Vec<u8> {
 
 pub(crate) fn create_shaders_ext(c: ApplicationMemory<'_>, call: &CreateShadersEXTParams) -> Result {
     let infos = c.slice(call.p_create_infos, call.create_info_count);
+    let judged = infos.iter().map(|it| compiler::judge_code(c, call.device, it)).find(|it| *it != Result::SUCCESS);
+    if let Some(failure) = judged {
+        c.slice_mut(call.p_shaders, call.create_info_count).fill(ShaderEXT(0));
+        return failure;
+    }
     for (out, info) in c.slice_mut(call.p_shaders, call.create_info_count).iter_mut().zip(infos) {
         *out = ShaderEXT(SHADERS.add(binary_of(c, info)));
     }

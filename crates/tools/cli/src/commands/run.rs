@@ -12,6 +12,7 @@ use super::debugging::DebuggingOptions;
 use super::setup::{Setup, SyncOptions};
 use crate::launch::child_program;
 use crate::launch::child_program::ProgramEnd;
+use crate::launch::crashed_shaders;
 use crate::launch::direct_driver::DriverWatch;
 use crate::launch::missing_instance;
 use crate::report::baseline::BaselineArguments;
@@ -162,6 +163,10 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
     }
     if let ProgramEnd::Signal(cause) = end {
         text::emit_stderr(&format!("lavascope: `{name}` was ended by {cause}\n"));
+    }
+    let has_checks = report.coverage.as_ref().is_some_and(|it| it.shaders.checked > 0);
+    if let Some(text) = crashed_shaders::report(folder.path(), end, has_checks) {
+        text::emit_stderr(&text);
     }
     if let Some(coverage) = report.coverage.as_mut().filter(|_| arguments.sync.no_sync) {
         coverage.replace_reason("sync", "--no-sync");

@@ -2,6 +2,7 @@
 
 pub(crate) mod capture_signal;
 pub(crate) mod child_program;
+pub(crate) mod crashed_shaders;
 pub(crate) mod direct_driver;
 pub(crate) mod layer_manifest;
 pub(crate) mod libraries;

@@ -13,6 +13,7 @@ mod chains;
 #[path = "../common/mod.rs"]
 mod common;
 mod coverage;
+mod crashing_driver;
 mod debugger;
 mod displays;
 mod documents;

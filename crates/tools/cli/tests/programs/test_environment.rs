@@ -84,6 +84,7 @@ impl TestEnvironment {
             command.env_remove(text);
         });
         command.env("LAVASCOPE_NULL_DRIVER_LIBRARY", null_driver_library());
+        command.env("XDG_STATE_HOME", self.folder.join("state"));
         set_driver(&mut command, lavapipe()).current_dir(&self.folder);
         command
     }

@@ -32,6 +32,7 @@ pub(crate) enum Feature {
     RobustBufferAccess2,
     RuntimeDescriptorArray,
     ShaderFloat64,
+    ShaderImageGatherExtended,
     ShaderInt64,
     ShaderSampledImageArrayDynamicIndexing,
     ShaderSampledImageArrayNonUniformIndexing,
@@ -177,6 +178,7 @@ impl FeatureSet {
             Feature::RobustBufferAccess2 => &mut chained.robustness.as_mut()?.robust_buffer_access2,
             Feature::RuntimeDescriptorArray => &mut chained.core_1_2.as_mut()?.runtime_descriptor_array,
             Feature::ShaderFloat64 => &mut core.shader_float64,
+            Feature::ShaderImageGatherExtended => &mut core.shader_image_gather_extended,
             Feature::ShaderInt64 => &mut core.shader_int64,
             Feature::ShaderSampledImageArrayDynamicIndexing => &mut core.shader_sampled_image_array_dynamic_indexing,
             Feature::ShaderSampledImageArrayNonUniformIndexing => {

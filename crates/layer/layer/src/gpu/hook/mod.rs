@@ -79,7 +79,7 @@ pub(super) unsafe fn read_output<T: Copy>(parameter: Ptr<T>) -> T {
 }
 
 /// The stages of ray tracing.
-pub(super) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
+pub(crate) const RAY_TRACING_STAGES: u32 = ShaderStageFlags::RAYGEN_KHR.0
     | ShaderStageFlags::ANY_HIT_KHR.0
     | ShaderStageFlags::CLOSEST_HIT_KHR.0
     | ShaderStageFlags::MISS_KHR.0
@@ -97,7 +97,17 @@ pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<I
         .map(|it| it.0)
 }
 
+/// Why shaders are not checked whose pipelines the driver does not create with checks.
+const REJECTED_PIPELINES: &str = "the driver creates a pipeline only without checks: its shaders are not checked";
+
 impl DeviceChecks {
+    /// Reports shaders that the driver took only without checks, and that count as checked so far.
+    pub(crate) fn report_rejected(&self, count: usize, why: &str) {
+        coverage::retract_shaders(count);
+        coverage::count_unchecked_shaders(count, why);
+        self.warn_unchecked(why);
+    }
+
     /// Makes pipelines with checks, or without them where the driver does not want them.
     ///
     /// # Safety
@@ -118,15 +128,18 @@ impl DeviceChecks {
         }
         let is_bare = plans.iter().flatten().all(PipelinePlan::is_uninstrumented);
         // Not with the application's cache, which would fill with shaders that the application never requests.
+        let mark = catch_panic("pipelines", || self.mark_compilation(plans.iter().flatten()), || None);
         let mut result =
             if is_bare { create(cache, p_infos) } else { create(self.pipeline_cache, Ptr::to_slice(changed)) };
+        drop(mark);
         let is_planned = result.0 >= 0;
         if !is_planned && !is_bare {
             result = create(cache, p_infos);
             let count = plans.iter().flatten().map(PipelinePlan::instrumented_count).sum();
-            coverage::retract_shaders(count);
             if result.0 >= 0 {
-                coverage::count_unchecked_shaders(count, "the driver creates the pipeline only without checks");
+                catch_panic("pipelines", || self.report_rejected(count, REJECTED_PIPELINES), || ());
+            } else {
+                coverage::retract_shaders(count);
             }
         }
         // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.

@@ -185,7 +185,9 @@ impl DeviceChecks {
             let words = (Arc::clone(&object.words), object.is_selected);
             // SAFETY: an info as it was in a valid call, but for its code.
             let plan = unsafe { self.plan_object(&object.object_layout, info, words, object.number, wanted) };
+            let mark = self.mark_stages(plan.stage());
             let made = self.create_shader_objects(std::slice::from_ref(&plan.info))?;
+            drop(mark);
             Some(plan.into_variant(*made.first()?))
         })
     }

@@ -18,7 +18,7 @@ use lavascope_instrument::BindingRequirement;
 use super::layouts::{PipelineLayoutState, RootBinding};
 use super::plan::{CHECKS_ENDED, NOT_IN_SAMPLE, NOT_SELECTED};
 use super::recipe::{PackedCall, ShaderSource};
-use super::stage_plan::{SpecializationData, constants_of};
+use super::stage_plan::{SpecializationData, constants_of, linked_record_number};
 use super::variants::{FixedTables, InstrumentedPipeline, InstrumentedStage, PermissiveTables, lock};
 use crate::DeviceTable;
 use crate::gpu::draw::command_buffer::CommandBufferState;
@@ -206,7 +206,10 @@ hooks! {
         let changed: Vec<_> = changed.collect();
         // SAFETY: the driver's function, with the application's parameters, but for infos that have code of ours and a
         // layout that was changed; what they lead to lives in `plans`.
+        let mark = catch_panic("vkCreateShadersEXT", || gpu.mark_stages(plans.iter().flatten().filter_map(ShaderObjectPlan::stage)), || None);
         let mut result = unsafe { next(device, count, Ptr::to_slice(&changed), p_allocator, p_made) };
+        drop(mark);
+        let checked = plans.iter().flatten().filter_map(ShaderObjectPlan::stage).count();
         // SAFETY: VUID-vkCreateShadersEXT-pShaders-parameter: places for so many handles, which the call has written, with
         // null if there is no object.
         let made = unsafe { slice(p_made, count) }.to_vec();
@@ -223,6 +226,9 @@ hooks! {
                 made.iter().filter(|it| it.0 != 0).for_each(|it| unsafe { destroy(device, *it, p_allocator) });
             }
             result = forward();
+            if result.0 >= 0 {
+                catch_panic("vkCreateShadersEXT", || gpu.report_rejected(checked, REJECTED_OBJECTS), || ());
+            }
         }
         result
     }
@@ -280,10 +286,18 @@ pub(crate) struct ShaderObjectPlan {
 }
 
 impl ShaderObjectPlan {
+    /// The shader with checks, if it has any.
+    pub(crate) fn stage(&self) -> Option<&InstrumentedStage> {
+        self.stage.as_ref()
+    }
+
     pub(crate) fn into_variant(self, handle: ShaderEXT) -> ShaderObjectVariant {
         ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
     }
 }
+
+/// Why objects are not checked that the driver does not create with checks.
+const REJECTED_OBJECTS: &str = "the driver creates a shader object only without checks: it is not checked";
 
 /// How an object is checked: whether with branches, and which sites record faults immediately.
 pub(crate) type ShaderObjectStyle = (bool, Option<BTreeSet<u32>>);
@@ -427,11 +441,12 @@ impl DeviceChecks {
             plan.fixed = Some(self.or_stop_checking(self.create_fixed_tables(&layout)).ok_or(no_room)?);
         }
         let shader = self.next_shader();
+        let record_number = linked_record_number(kind, shader);
         // SAFETY: the contract of this function: the info is valid, so that it leads to one specialization or none, which is
         // valid until the call returns.
         let special = unsafe {
             let own = slice(plan.info.p_specialization_info, 1).first();
-            let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_deref());
+            let mut constants = constants_of(&made, (record_number, cell_base), plan.fixed.as_deref());
             constants.extend(touches::touch_constant(&made, touch_slot, 0));
             SpecializationData::new(own, &constants)
         };
@@ -441,6 +456,7 @@ impl DeviceChecks {
         plan._behind.1 = Some(special);
         plan.stage = Some(InstrumentedStage {
             shader,
+            record_number,
             kind,
             index: 0,
             module: ShaderModule::default(),

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use lavascope_abi::*;
 use lavascope_instrument::{Guard, InstrumentOptions, InstrumentedModule, ModuleTouches, RootLocation, instrument};
 use lavascope_spirv::Module;
-use xxhash_rust::xxh3::xxh3_128;
 
+use super::crash_guard::{DRIVER_CRASHED, hash_of};
 use super::layouts::{PipelineLayoutState, RootBinding};
 use super::plan::{CheckStyle, PipelineLinkage, PipelinePlan};
 use super::recipe::ShaderSource;
 use super::variants::{FixedTables, InstrumentedStage};
+use crate::gpu::hook::RAY_TRACING_STAGES;
 use crate::gpu::hook::device_request::ChainCopy;
 use crate::gpu::readback::touches;
 use crate::gpu::resource::arena::check_success;
@@ -123,7 +124,11 @@ impl DeviceChecks {
         // null or one that is valid.
         let own = unsafe { slice(info.p_specialization_info, 1) }.first();
         let (shader, touch_base) = (self.next_shader(), touches::touch_base(&plan.stages));
-        let mut constants = constants_of(&made, (shader, cell_base), plan.fixed.as_ref());
+        let record_number = match plan.linkage {
+            PipelineLinkage::Whole => plan.stages.len() as u32,
+            PipelineLinkage::Linked | PipelineLinkage::Library => linked_record_number(info.stage, shader),
+        };
+        let mut constants = constants_of(&made, (record_number, cell_base), plan.fixed.as_ref());
         let touch_slot =
             if plan.linkage == PipelineLinkage::Whole { None } else { DeviceChecks::touch_slot(info.stage) };
         constants.extend(touches::touch_constant(&made, touch_slot, touch_base));
@@ -136,6 +141,7 @@ impl DeviceChecks {
         let ShaderSource { words: original, module, name, .. } = plan.sources[at].clone();
         plan.stages.push(InstrumentedStage {
             shader,
+            record_number,
             kind: info.stage,
             index: at,
             module,
@@ -230,9 +236,11 @@ impl DeviceChecks {
             RootLocation::Descriptor { set } => (1, set),
             RootLocation::Specialization => (2, 0),
         };
-        // SAFETY: a word is four bytes without padding, so that the slice has so many bytes, all of them initialized.
-        let bytes = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 4) };
-        let key = InstrumentedShaderKey { words: xxh3_128(bytes), root: root_key, branches, immediate, touches };
+        let hash = hash_of(words);
+        if self.crash_guard.has_crashed(hash) {
+            return Err(DRIVER_CRASHED.to_owned());
+        }
+        let key = InstrumentedShaderKey { words: hash, root: root_key, branches, immediate, touches };
         if let Some(known) = self.state().instrumented_shaders.get(&key) {
             return Ok(Arc::clone(known));
         }
@@ -270,6 +278,10 @@ impl DeviceChecks {
         let (made, mut state) = (Arc::new(made), self.state());
         if state.instrumented_shaders.len() >= KNOWN_MAX {
             state.instrumented_shaders.clear();
+            state.source_names.clear();
+        }
+        if let Some(name) = module.sources().into_iter().map(|it| it.0).find(|it| !it.is_empty()) {
+            state.source_names.insert(hash, name);
         }
         state.instrumented_shaders.insert(key, Arc::clone(&made));
         Ok(made)
@@ -320,13 +332,24 @@ impl SpecializationData {
     }
 }
 
-/// Our specialization constants: the number of the shader, the offset of its cells, and the address of its tables.
+/// The record number of a shader of a library, or of a shader object: what it is drawn with is not known yet. Only in ray
+/// tracing, a stage has several shaders. Other numbers do not depend on what was created before, so that the driver finds
+/// the shader in its cache.
+pub(crate) fn linked_record_number(stage: ShaderStageFlags, shader: u32) -> u32 {
+    const LINKED: u32 = 1 << 16;
+    match stage.0 & RAY_TRACING_STAGES != 0 {
+        true => (LINKED << 1) + shader,
+        false => LINKED + stage.0.trailing_zeros(),
+    }
+}
+
+/// Our specialization constants: the record number of the shader, the offset of its cells, and the address of its tables.
 pub(crate) fn constants_of(
     made: &InstrumentedModule,
-    (shader, cell_base): (u32, u32),
+    (record_number, cell_base): (u32, u32),
     fixed: Option<&FixedTables>,
 ) -> Vec<(u32, u32)> {
-    let mut constants = vec![(made.spec_ids[0], shader), (made.spec_ids[1], cell_base)];
+    let mut constants = vec![(made.spec_ids[0], record_number), (made.spec_ids[1], cell_base)];
     if let Some(fixed) = fixed {
         let address = fixed.root.device_address;
         constants.extend(made.root_spec_ids.into_iter().zip([address as u32, (address >> 32) as u32]));

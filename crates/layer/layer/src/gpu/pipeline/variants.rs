@@ -92,8 +92,10 @@ pub(crate) struct PipelineVariant {
 /// A stage with checks.
 #[derive(Clone)]
 pub(crate) struct InstrumentedStage {
-    /// The number that fault records have.
+    /// Its number among all shaders of the device.
     pub(crate) shader: u32,
+    /// The number that fault records have: among the shaders that are drawn with together.
+    pub(crate) record_number: u32,
     pub(crate) kind: ShaderStageFlags,
     /// Its index among the stages of the pipeline.
     pub(crate) index: usize,
@@ -437,11 +439,13 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_graphics_pipelines?, Pipeline::default());
+        let mark = self.mark_compilation([&plan]);
         // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`, and a cache of ours. The contract of this
         // function for the info, in which stages, layout and base are ours by now, and its render pass is kept by the
         // recipe.
         let result =
             unsafe { create(self.device, self.pipeline_cache, 1, Ptr::to(info), Ptr::NULL, out_ptr(&mut made)) };
+        drop(mark);
         if result != Result::SUCCESS {
             self.drop_plan(&plan);
             return None;
@@ -471,10 +475,12 @@ impl DeviceChecks {
         // SAFETY: the contract of this function: a chain that was valid, in memory of ours, which nobody else uses.
         unsafe { make_independent(&mut info.flags, info.p_next) };
         let (create, mut made) = (self.next.create_compute_pipelines?, Pipeline::default());
+        let mark = self.mark_compilation([&plan]);
         // SAFETY: a device that is alive by the contract of `DeviceChecks::begin`, and a cache of ours. The contract of this
         // function for the info, in which stage, layout and base are ours by now.
         let result =
             unsafe { create(self.device, self.pipeline_cache, 1, Ptr::to(info), Ptr::NULL, out_ptr(&mut made)) };
+        drop(mark);
         if result != Result::SUCCESS {
             self.drop_plan(&plan);
             return None;

@@ -289,10 +289,11 @@ mod tests {
             InstrumentOptions { touches: true, ..InstrumentOptions::new(RootLocation::PushConstant { offset: 120 }) };
         let mut made = instrument(&module, &options).expect("checks");
         change(&mut made.touches);
-        let (shader, index, cell_base) = (0, 0, 0);
+        let (shader, record_number, index, cell_base) = (0, 0, 0, 0);
         let (module, original) = (ShaderModule::default(), Arc::new(words));
         InstrumentedStage {
             shader,
+            record_number,
             kind,
             index,
             module,

@@ -139,7 +139,7 @@ impl ChecksState {
         let mut seen: Vec<FaultSite> = Vec::new();
         let mut found = Vec::new();
         for record in records {
-            let Some(stage) = draw.variant.stages.iter().find(|it| it.shader == record.shader) else { continue };
+            let Some(stage) = draw.variant.stages.iter().find(|it| it.record_number == record.shader) else { continue };
             let Some(site) = stage.instrumented.site_of(record) else { continue };
             let fault_site = FaultSite::of(&draw.variant, stage, site);
             if !seen.contains(&fault_site) {

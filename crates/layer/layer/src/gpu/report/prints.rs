@@ -41,7 +41,7 @@ impl ChecksState {
         }
         let mut found: Vec<CheckFinding> = Vec::new();
         for print in decode_prints(words).unwrap_or_default() {
-            let stage = draw.variant.stages.iter().find(|it| it.shader == print.shader);
+            let stage = draw.variant.stages.iter().find(|it| it.record_number == print.shader);
             found.extend(stage.and_then(|it| self.describe_print(draw, commands, it, &print)).map(CheckFinding::Print));
         }
         let wanted = words.first().map_or(0, |it| *it as usize);

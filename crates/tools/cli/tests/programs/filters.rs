@@ -1,5 +1,8 @@
 //! FFmpeg's Vulkan filters: with checks, they give the same bytes as without. They pick images of short arrays by a number
 //! that is the same for all invocations, and lavapipe samples in another way where it is not.
+//!
+//! Without `avgblur_vulkan`: its invocations race for memory of their workgroup, so that its frames differ from run to
+//! run also without the layer.
 
 use std::process::Command;
 
@@ -7,7 +10,7 @@ use crate::common::{output, text};
 use crate::test_environment::TestEnvironment;
 
 const FILTERS: [&str; 4] =
-    ["scale_vulkan=w=40:h=30", "chromaber_vulkan=dist_x=2:dist_y=1", "avgblur_vulkan=sizeX=3", "gblur_vulkan=sigma=1"];
+    ["scale_vulkan=w=40:h=30", "chromaber_vulkan=dist_x=2:dist_y=1", "flip_vulkan", "gblur_vulkan=sigma=1"];
 
 /// The hash of the frames that a filter makes.
 fn frames(command: &mut Command, filter: &str) -> String {

@@ -33,6 +33,10 @@ const SHARE_MAX: f64 = 1.0;
 /// To bare.
 const DISPATCH_MAX: f64 = 5.0;
 const PIPELINE_MAX: f64 = 3.0;
+/// The same, where shaders record what they touch.
+const OBSERVED_PIPELINE_MAX: f64 = 4.0;
+/// The modes whose times are compared.
+const COMPARED: [Mode; 3] = [Mode::Bare, Mode::Checked, Mode::Khronos];
 /// The slowest dispatch to the fastest, by the number of buffers with addresses.
 const FLAT_MAX: f64 = 1.5;
 const BUFFERS: [usize; 3] = [2, 1_000, 100_000];
@@ -108,6 +112,10 @@ fn suite() -> Suite<'static> {
         suite.add_value(&format!("pipeline with {count} and {count} accesses, to bare"), move || {
             compared(&mut all.borrow_mut(), PIPELINE_MAX, |it| it.pipeline_of(count))
         });
+        let all = Rc::clone(&programs);
+        suite.add_value(&format!("pipeline with {count} and {count} accesses, observed, to bare"), move || {
+            observed(&mut all.borrow_mut(), OBSERVED_PIPELINE_MAX, |it| it.pipeline_of(count))
+        });
     }
     suite
 }
@@ -134,10 +142,14 @@ fn add_observed(suite: &mut Suite<'static>, name: &str, run: fn(&mut Program, u6
 }
 
 /// The smallest of several times, of each mode in turn.
-fn least_times(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f64) -> [Option<f64>; 3] {
-    let mut least = [None, None, None];
+fn least_times<const COUNT: usize>(
+    all: &mut Vec<(Mode, Program)>,
+    modes: [Mode; COUNT],
+    work: impl Fn(&mut Program) -> f64,
+) -> [Option<f64>; COUNT] {
+    let mut least = [None; COUNT];
     for _ in 0..ROUNDS {
-        for (at, mode) in [Mode::Bare, Mode::Checked, Mode::Khronos].into_iter().enumerate() {
+        for (at, mode) in modes.into_iter().enumerate() {
             if mode == Mode::Khronos && !has_khronos() {
                 continue;
             }
@@ -152,7 +164,7 @@ fn least_times(all: &mut Vec<(Mode, Program)>, work: impl Fn(&mut Program) -> f6
 }
 
 fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> BenchEntry {
-    let [bare, ours, peer] = least_times(all, work);
+    let [bare, ours, peer] = least_times(all, COMPARED, work);
     let bare = bare.unwrap_or(1.0);
     BenchEntry {
         unit: "times bare".to_owned(),
@@ -163,8 +175,19 @@ fn compared(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Progr
     }
 }
 
+/// With the search for hazards as well; the peer has nothing like that.
+fn observed(all: &mut Vec<(Mode, Program)>, limit: f64, work: impl Fn(&mut Program) -> f64) -> BenchEntry {
+    let [bare, ours] = least_times(all, [Mode::Bare, Mode::Observed], work);
+    BenchEntry {
+        unit: "times bare".to_owned(),
+        ours: ours.unwrap_or(0.0) / bare.unwrap_or(1.0),
+        limit: Some(limit),
+        ..BenchEntry::default()
+    }
+}
+
 fn flatness(all: &mut Vec<(Mode, Program)>) -> BenchEntry {
-    let times = BUFFERS.map(|count| least_times(all, |it| it.addressed(count)));
+    let times = BUFFERS.map(|count| least_times(all, COMPARED, |it| it.addressed(count)));
     let of = |at: usize| {
         let times = times.iter().filter_map(|it| it[at]);
         let (least, most) = times.fold((f64::INFINITY, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));

@@ -57,6 +57,7 @@ const TESTS: &[SystemPackage] = &[
     },
     SystemPackage { what: "valgrind", package: "valgrind", is_installed: || is_on_path("valgrind") },
     SystemPackage { what: "gdb", package: "gdb", is_installed: || is_on_path("gdb") },
+    SystemPackage { what: "ffmpeg", package: "ffmpeg", is_installed: || is_on_path("ffmpeg") },
     SystemPackage {
         what: "the Khronos layer",
         package: "vulkan-validationlayers",
@@ -71,7 +72,6 @@ const TESTS: &[SystemPackage] = &[
 
 /// For the programs of others that are compared, besides those.
 const COMPARISON: &[SystemPackage] = &[
-    SystemPackage { what: "ffmpeg", package: "ffmpeg", is_installed: || is_on_path("ffmpeg") },
     SystemPackage { what: "glmark2", package: "glmark2-es2-x11", is_installed: || is_on_path("glmark2-es2") },
     SystemPackage { what: "glxgears", package: "mesa-utils", is_installed: || is_on_path("glxgears") },
     SystemPackage { what: "dpkg", package: "dpkg", is_installed: || is_on_path("dpkg") },

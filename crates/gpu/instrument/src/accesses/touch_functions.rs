@@ -2,9 +2,10 @@
 //!
 //! Drivers inline every function. A call for each access would make a shader with many accesses grow by a hundred
 //! instructions and ten branches for each of them. So the touches of a block wait in a private array until its end, and
-//! one call records them in a loop. A touch that is alone in its block is a call with parameters.
+//! those of one site are recorded by one call, in a loop. A touch that is alone has a function without the loop.
 
 use lavascope_spirv::{Section, instruction};
+use smallvec::{SmallVec, smallvec};
 use spirv::{LoopControl, Op, StorageClass};
 
 use crate::checks::report_functions::{begin_helper, emit_if, end_function};
@@ -13,7 +14,7 @@ use crate::rewrite::context::{Context, emit};
 use crate::rewrite::function::FunctionRewriter;
 use crate::{TOUCH_HEAD, TOUCH_SLOT};
 
-/// A function that records touches.
+/// What a function records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TouchFunction {
     /// The first byte, and how many.
@@ -26,29 +27,30 @@ pub(crate) enum TouchFunction {
     Address,
 }
 
-impl TouchFunction {
-    const ALL: [TouchFunction; 4] =
-        [TouchFunction::Span, TouchFunction::Words, TouchFunction::Element, TouchFunction::Address];
-
-    /// The place of the site, and what is touched.
-    fn parameters(self) -> usize {
-        if self == TouchFunction::Address { 4 } else { 3 }
-    }
-}
-
 /// A touch of the current block that is not yet recorded.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingTouch {
     function: TouchFunction,
-    /// The place of the site plus one or zero, and the other parameters; zero where there is none.
-    operands: [u32; 4],
+    /// The place of the site plus one, a constant.
+    place: u32,
+    /// How much is touched, or where bits begin: a constant.
+    size: u32,
+    /// The condition under which it happens.
+    ok: Option<u32>,
+    /// The first byte, the descriptor, or the halves of the address.
+    value: [Option<u32>; 2],
 }
 
-/// A function for one touch, or for those that wait in the array.
+/// So many touches of a site share a call at most.
+const SHARED_MAX: usize = 64;
+
+/// A function that is called.
 #[derive(Clone, Copy)]
-struct FunctionId {
+struct CalledFunction {
+    function: TouchFunction,
+    /// Whether it takes touches out of the array, and not one as parameters.
+    is_shared: bool,
     id: u32,
-    is_used: bool,
 }
 
 /// The functions of a module.
@@ -56,95 +58,112 @@ struct FunctionId {
 pub(crate) struct TouchFunctions {
     /// The specialization constant for the place of the stage's words.
     base: u32,
-    one: [FunctionId; 4],
-    several: [FunctionId; 4],
-    /// The private array of touches, four words each.
+    called: Vec<CalledFunction>,
+    /// The private array of values that wait. The second values of touches follow the first ones of all.
     waiting: u32,
-    /// The most that wait in it.
-    waiting_max: u32,
+    /// Its length.
+    length: usize,
 }
 
-/// So many touches wait at most: 16 bytes each, of each invocation.
-const WAITING_MAX: usize = 64;
-
 impl TouchFunctions {
-    pub(crate) fn new(cx: &mut Context<'_>, base: u32) -> TouchFunctions {
-        let mut functions = || [0; 4].map(|_| FunctionId { id: cx.fresh(), is_used: false });
-        let (one, several) = (functions(), functions());
-        TouchFunctions { base, one, several, waiting: cx.fresh(), waiting_max: 0 }
+    pub(crate) fn new(base: u32, waiting: u32) -> TouchFunctions {
+        TouchFunctions { base, called: Vec::new(), waiting, length: 0 }
     }
 }
 
+impl TouchFunction {
+    /// How many values a touch has.
+    fn values(self) -> usize {
+        if self == TouchFunction::Address { 2 } else { 1 }
+    }
+}
+
+/// In the place of a value: no touch. No access has an offset, a descriptor or an address like that.
+const NO_TOUCH: u32 = u32::MAX;
+
 impl FunctionRewriter<'_, '_> {
-    /// Records a touch, where `ok` holds, at the end of the block at the latest. No site is at the place zero.
+    /// Records a touch, where `ok` holds, at the end of the block at the latest. The values come first, then the size.
     pub(crate) fn add_touch(&mut self, function: TouchFunction, ok: Option<u32>, place: u32, what: &[u32]) {
         let place = self.cx.uint_constant(place + 1);
-        let zero = self.cx.uint_constant(0);
-        let place = match ok {
-            Some(ok) => self.emit_result(Op::Select, self.cx.ids.uint, &[ok, place, zero]),
-            None => place,
+        let (value, size) = match *what {
+            [low, high, size] => ([Some(low), Some(high)], size),
+            [value, size] => ([Some(value), None], size),
+            _ => return,
         };
-        let mut operands = [place, zero, zero, zero];
-        operands[1..=what.len()].copy_from_slice(what);
-        self.pending_touches.push(PendingTouch { function, operands });
+        let touch = PendingTouch { function, place, size, ok, value };
+        if !self.pending_touches.contains(&touch) {
+            self.pending_touches.push(touch);
+        }
     }
 
     /// Writes the code that records the touches of the block so far.
     pub(crate) fn record_touches(&mut self) {
-        let pending = std::mem::take(&mut self.pending_touches);
-        if pending.is_empty() {
-            return;
+        let mut pending = std::mem::take(&mut self.pending_touches);
+        while let Some(first) = pending.first().copied() {
+            let is_same =
+                |it: &PendingTouch| (it.function, it.place, it.size) == (first.function, first.place, first.size);
+            let (group, rest): (Vec<PendingTouch>, Vec<PendingTouch>) = pending.into_iter().partition(is_same);
+            group.chunks(SHARED_MAX).for_each(|it| self.record_group(first.function, it));
+            pending = rest;
         }
-        for function in TouchFunction::ALL {
-            let touches: Vec<PendingTouch> = pending.iter().filter(|it| it.function == function).copied().collect();
-            for part in touches.chunks(WAITING_MAX) {
-                match part {
-                    [touch] => self.record_touch(*touch),
-                    _ => self.record_waiting(function, part),
+    }
+
+    /// Calls the function for touches of one site.
+    fn record_group(&mut self, function: TouchFunction, touches: &[PendingTouch]) {
+        let is_shared = touches.len() > 1;
+        let id = self.cx.touch_function(function, is_shared);
+        let PendingTouch { place, size, .. } = touches[0];
+        let (void, none) = (self.cx.ids.void, self.cx.uint_constant(NO_TOUCH));
+        let mut operands: SmallVec<[u32; 4]> = smallvec![place, size];
+        if is_shared {
+            operands.push(self.cx.uint_constant(touches.len() as u32));
+        }
+        for half in 0..function.values() {
+            for (number, touch) in touches.iter().enumerate() {
+                let value = touch.value[half].unwrap_or(none);
+                let value = match touch.ok {
+                    Some(ok) => self.emit_result(Op::Select, self.cx.ids.uint, &[ok, value, none]),
+                    None => value,
+                };
+                if is_shared {
+                    self.store_waiting(half * SHARED_MAX + number, value);
+                } else {
+                    operands.push(value);
                 }
             }
         }
+        self.cx.call(&mut self.out, void, id, &operands);
     }
 
-    fn record_touch(&mut self, PendingTouch { function, operands }: PendingTouch) {
+    fn store_waiting(&mut self, place: usize, value: u32) {
         let Some(touching) = &mut self.cx.touch_builder else { return };
-        let called = &mut touching.functions.one[function as usize];
-        called.is_used = true;
-        let (id, void) = (called.id, self.cx.ids.void);
-        self.cx.call(&mut self.out, void, id, &operands[..function.parameters()]);
-    }
-
-    fn record_waiting(&mut self, function: TouchFunction, touches: &[PendingTouch]) {
-        let Some(touching) = &mut self.cx.touch_builder else { return };
-        let functions = &mut touching.functions;
-        functions.waiting_max = functions.waiting_max.max(touches.len() as u32);
-        let (waiting, called) = (functions.waiting, &mut functions.several[function as usize]);
-        called.is_used = true;
-        let called = called.id;
-        let (four, pointer) = self.cx.waiting_types();
-        for (number, touch) in (0..).zip(touches) {
-            let number = self.cx.uint_constant(number);
-            let words = self.emit_result(Op::CompositeConstruct, four, &touch.operands);
-            let pointer = self.emit_result(Op::AccessChain, pointer, &[waiting, number]);
-            emit(&mut self.out, Op::Store, &[pointer, words]);
-        }
-        let (void, count) = (self.cx.ids.void, self.cx.uint_constant(touches.len() as u32));
-        self.cx.call(&mut self.out, void, called, &[count]);
+        touching.functions.length = touching.functions.length.max(place + 1);
+        let (waiting, pointer) = (touching.functions.waiting, self.cx.ids.private_uint);
+        let place = self.cx.uint_constant(place as u32);
+        let pointer = self.emit_result(Op::AccessChain, pointer, &[waiting, place]);
+        emit(&mut self.out, Op::Store, &[pointer, value]);
     }
 }
 
 impl Context<'_> {
-    /// Four words, and a private pointer to them.
-    fn waiting_types(&mut self) -> (u32, u32) {
-        let four = self.editor.find_or_add_type(Op::TypeVector, &[self.ids.uint, 4]).0;
-        (four, self.editor.find_or_add_type(Op::TypePointer, &[StorageClass::Private as u32, four]).0)
+    /// The function that records one touch, or those that wait.
+    fn touch_function(&mut self, function: TouchFunction, is_shared: bool) -> u32 {
+        let id = self.fresh();
+        let Some(touching) = &mut self.touch_builder else { return id };
+        let called = &mut touching.functions.called;
+        match called.iter().find(|it| (it.function, it.is_shared) == (function, is_shared)) {
+            Some(known) => known.id,
+            None => {
+                called.push(CalledFunction { function, is_shared, id });
+                id
+            }
+        }
     }
 
-    /// The array in which touches wait. Its length is known only now.
-    fn add_waiting_array(&mut self, id: u32, length: u32) {
-        let (four, _) = self.waiting_types();
-        let length = self.uint_constant(length);
-        let array = self.editor.find_or_add_type(Op::TypeArray, &[four, length]).0;
+    /// The array of values that wait. Its length is known only now.
+    fn add_waiting_array(&mut self, id: u32, length: usize) {
+        let length = self.uint_constant(length as u32);
+        let array = self.editor.find_or_add_type(Op::TypeArray, &[self.ids.uint, length]).0;
         let class = StorageClass::Private as u32;
         let pointer = self.editor.find_or_add_type(Op::TypePointer, &[class, array]).0;
         self.editor.add(Section::Globals, instruction(Op::Variable, &[pointer, id, class]));
@@ -154,84 +173,32 @@ impl Context<'_> {
 
 /// Adds the functions that are called. All sites are known by now.
 pub(crate) fn add_touch_functions(cx: &mut Context<'_>) {
-    let Some(functions) = cx.touch_builder.as_ref().map(|it| it.functions.clone()) else { return };
-    for function in TouchFunction::ALL {
-        let FunctionId { id, is_used } = functions.one[function as usize];
-        if is_used {
-            let mut code = Vec::new();
-            let parameters = begin_helper(cx, &mut code, id, cx.ids.void, function.parameters());
-            with_area(cx, &mut code, functions.base, |cx, code, area| {
-                record(cx, code, function, (area, parameters[0]), &parameters[1..]);
-            });
-            let code = end_function(cx, &mut code, None);
-            cx.editor.add(Section::Functions, code);
-        }
-        let FunctionId { id, is_used } = functions.several[function as usize];
-        if is_used {
-            let code = waiting_function(cx, function, id, &functions);
-            cx.editor.add(Section::Functions, code);
-        }
-    }
-    if functions.waiting_max > 0 {
-        cx.add_waiting_array(functions.waiting, functions.waiting_max);
-    }
-}
-
-/// A function that records the first touches of the array.
-fn waiting_function(cx: &mut Context<'_>, function: TouchFunction, id: u32, functions: &TouchFunctions) -> Vec<u32> {
-    let mut code = Vec::new();
-    let count = begin_helper(cx, &mut code, id, cx.ids.void, 1)[0];
-    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
-    let [zero, one] = [0, 1].map(|it| cx.uint_constant(it));
-    with_area(cx, &mut code, functions.base, |cx, code, area| {
-        let condition = |cx: &mut Context<'_>, code: &mut Vec<u32>, number: u32| {
-            cx.emit_result(code, Op::ULessThan, boolean, &[number, count])
-        };
-        emit_loop(cx, code, zero, condition, |cx, code, number| {
-            let (four, pointer) = cx.waiting_types();
-            let pointer = cx.emit_result(code, Op::AccessChain, pointer, &[functions.waiting, number]);
-            let words = cx.emit_result(code, Op::Load, four, &[pointer]);
-            let words = [0, 1, 2, 3].map(|it| cx.emit_result(code, Op::CompositeExtract, uint, &[words, it]));
-            record(cx, code, function, (area, words[0]), &words[1..]);
-            cx.emit_result(code, Op::IAdd, uint, &[number, one])
+    let functions = cx.touch_builder.as_ref().map(|it| it.functions.clone());
+    let Some(TouchFunctions { base, called, waiting, length }) = functions else { return };
+    for CalledFunction { function, is_shared, id } in called {
+        let mut code = Vec::new();
+        let last = if is_shared { 1 } else { function.values() };
+        let parameters = begin_helper(cx, &mut code, id, cx.ids.void, 2 + last);
+        let site = RecordedSite { function, place: parameters[0], size: parameters[1] };
+        with_area(cx, &mut code, (site.place, base), |cx, code, at| match is_shared {
+            false => record_one(cx, code, (site, at), &parameters[2..]),
+            true => record_waiting(cx, code, (site, at), parameters[2], waiting),
         });
-    });
-    end_function(cx, &mut code, None)
+        let code = end_function(cx, &mut code, None);
+        cx.editor.add(Section::Functions, code);
+    }
+    if length > 0 {
+        cx.add_waiting_array(waiting, length);
+    }
 }
 
-/// Writes a loop: `inside` runs while the condition holds, and gives the next value of what it gets.
-fn emit_loop(
-    cx: &mut Context<'_>,
-    code: &mut Vec<u32>,
-    first: u32,
-    condition: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, u32) -> u32,
-    inside: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, u32) -> u32,
-) {
-    let [before, head, body, next, merge] = [0; 5].map(|_| cx.fresh());
-    let value = cx.fresh();
-    emit(code, Op::Branch, &[before]);
-    emit(code, Op::Label, &[before]);
-    emit(code, Op::Branch, &[head]);
-    emit(code, Op::Label, &[head]);
-    let phi = code.len();
-    emit(code, Op::Phi, &[cx.ids.uint, value, first, before, 0, next]);
-    let is_more = condition(cx, code, value);
-    // An unrolled loop would be what it is here to avoid.
-    emit(code, Op::LoopMerge, &[merge, next, LoopControl::DONT_UNROLL.bits()]);
-    emit(code, Op::BranchConditional, &[is_more, body, merge]);
-    emit(code, Op::Label, &[body]);
-    code[phi + 5] = inside(cx, code, value);
-    emit(code, Op::Branch, &[next]);
-    emit(code, Op::Label, &[next]);
-    emit(code, Op::Branch, &[head]);
-    emit(code, Op::Label, &[merge]);
-}
-
-/// The area of a draw, and where the words of the stage begin in it.
+/// The site of the touches of a function.
 #[derive(Clone, Copy)]
-struct StageArea {
-    area: u32,
-    base: u32,
+struct RecordedSite {
+    function: TouchFunction,
+    /// Its place plus one.
+    place: u32,
+    size: u32,
 }
 
 /// Where something is kept: the area, and the first word of a site.
@@ -241,44 +208,181 @@ type AreaPosition = (u32, u32);
 fn with_area(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
-    base: u32,
-    inside: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, StageArea),
+    (place, base): (u32, u32),
+    inside: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, AreaPosition),
 ) {
+    let uint = cx.ids.uint;
+    let [zero, one] = [0, 1].map(|it| cx.uint_constant(it));
     let halves = cx.touch_area(code);
-    let both = cx.emit_result(code, Op::BitwiseOr, cx.ids.uint, &halves);
-    let zero = cx.uint_constant(0);
+    let both = cx.emit_result(code, Op::BitwiseOr, uint, &halves);
     let has_area = cx.emit_result(code, Op::INotEqual, cx.ids.boolean, &[both, zero]);
     emit_if(cx, code, has_area, |cx, code| {
         let pair = cx.emit_result(code, Op::CompositeConstruct, cx.ids.uint_pair, &halves);
         let area = cx.emit_result(code, Op::Bitcast, cx.ids.pointer_types.words, &[pair]);
+        let place = cx.emit_result(code, Op::ISub, uint, &[place, one]);
         let base = stage_offset(cx, code, area, base);
-        inside(cx, code, StageArea { area, base });
+        let place = cx.emit_result(code, Op::IAdd, uint, &[place, base]);
+        inside(cx, code, (area, place));
     });
 }
 
-/// Records a touch where there is one: the place is that of the site, plus one.
-fn record(
+/// Whether the values are those of a touch.
+fn is_touch(cx: &mut Context<'_>, code: &mut Vec<u32>, values: &[u32]) -> u32 {
+    let none = cx.uint_constant(NO_TOUCH);
+    // The upper half of an address is last: no address begins like that.
+    let last = values.last().copied().unwrap_or(none);
+    cx.emit_result(code, Op::INotEqual, cx.ids.boolean, &[last, none])
+}
+
+fn record_one(cx: &mut Context<'_>, code: &mut Vec<u32>, (site, at): (RecordedSite, AreaPosition), values: &[u32]) {
+    let is_touch = is_touch(cx, code, values);
+    emit_if(cx, code, is_touch, |cx, code| {
+        for (word, value) in ends(cx, code, site, values) {
+            emit_atomic_max(cx, code, at, word, value);
+        }
+        record_bits(cx, code, (site, at), values);
+    });
+}
+
+/// Records the first touches of the array: the bits of each, and the ends of all of them together.
+fn record_waiting(
     cx: &mut Context<'_>,
     code: &mut Vec<u32>,
-    function: TouchFunction,
-    (StageArea { area, base }, place): (StageArea, u32),
-    what: &[u32],
+    (site, at): (RecordedSite, AreaPosition),
+    count: u32,
+    waiting: u32,
 ) {
-    let (uint, [zero, one]) = (cx.ids.uint, [0, 1].map(|it| cx.uint_constant(it)));
-    let is_place = cx.emit_result(code, Op::INotEqual, cx.ids.boolean, &[place, zero]);
-    emit_if(cx, code, is_place, |cx, code| {
-        let place = cx.emit_result(code, Op::ISub, uint, &[place, one]);
-        let place = cx.emit_result(code, Op::IAdd, uint, &[place, base]);
-        match function {
-            TouchFunction::Span => {
-                let end = cx.emit_result(code, Op::IAdd, uint, &[what[0], what[1]]);
-                record_span(cx, code, (area, place), what[0], end);
-            }
-            TouchFunction::Words => record_words(cx, code, (area, place), what[0], what[1]),
-            TouchFunction::Element => record_element(cx, code, (area, place), what[0], what[1]),
-            TouchFunction::Address => record_address(cx, code, (area, place), [what[0], what[1], what[2]]),
+    let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
+    let [zero, one, behind] = [0, 1, SHARED_MAX as u32].map(|it| cx.uint_constant(it));
+    let words = site.function.end_words();
+    // The number of the touch, and the ends so far.
+    let first = vec![zero; words.len() + 1];
+    let is_more = |cx: &mut Context<'_>, code: &mut Vec<u32>, now: &[u32]| {
+        cx.emit_result(code, Op::ULessThan, boolean, &[now[0], count])
+    };
+    let last = emit_loop(cx, code, &first, is_more, |cx, code, now| {
+        let mut values: SmallVec<[u32; 2]> = SmallVec::new();
+        for half in 0..site.function.values() {
+            let place = if half == 0 { now[0] } else { cx.emit_result(code, Op::IAdd, uint, &[now[0], behind]) };
+            let pointer = cx.emit_result(code, Op::AccessChain, cx.ids.private_uint, &[waiting, place]);
+            values.push(cx.emit_result(code, Op::Load, uint, &[pointer]));
         }
+        let is_touch = is_touch(cx, code, &values);
+        let mut next = vec![cx.emit_result(code, Op::IAdd, uint, &[now[0], one])];
+        for ((_, value), before) in ends(cx, code, site, &values).into_iter().zip(&now[1..]) {
+            let is_larger = cx.emit_result(code, Op::ULessThan, boolean, &[*before, value]);
+            let is_larger = cx.emit_result(code, Op::LogicalAnd, boolean, &[is_touch, is_larger]);
+            next.push(cx.emit_result(code, Op::Select, uint, &[is_larger, value, *before]));
+        }
+        emit_if(cx, code, is_touch, |cx, code| record_bits(cx, code, (site, at), &values));
+        next
     });
+    for (word, value) in words.iter().zip(&last[1..]) {
+        emit_atomic_max(cx, code, at, *word, *value);
+    }
+}
+
+/// Writes a loop: `inside` runs while the condition holds, and gives the next values. Returns the last ones.
+fn emit_loop(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    first: &[u32],
+    condition: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, &[u32]) -> u32,
+    inside: impl FnOnce(&mut Context<'_>, &mut Vec<u32>, &[u32]) -> Vec<u32>,
+) -> Vec<u32> {
+    let [before, head, body, next, merge] = [0; 5].map(|_| cx.fresh());
+    emit(code, Op::Branch, &[before]);
+    emit(code, Op::Label, &[before]);
+    emit(code, Op::Branch, &[head]);
+    emit(code, Op::Label, &[head]);
+    let phis = code.len();
+    let values: Vec<u32> = first.iter().map(|_| cx.fresh()).collect();
+    for (value, first) in values.iter().zip(first) {
+        emit(code, Op::Phi, &[cx.ids.uint, *value, *first, before, 0, next]);
+    }
+    let is_more = condition(cx, code, &values);
+    // An unrolled loop would be what it is here to avoid.
+    emit(code, Op::LoopMerge, &[merge, next, LoopControl::DONT_UNROLL.bits()]);
+    emit(code, Op::BranchConditional, &[is_more, body, merge]);
+    emit(code, Op::Label, &[body]);
+    let following = inside(cx, code, &values);
+    for (phi, value) in code[phis..].chunks_mut(PHI_WORDS).zip(following) {
+        phi[PHI_WORDS - 2] = value;
+    }
+    emit(code, Op::Branch, &[next]);
+    emit(code, Op::Label, &[next]);
+    emit(code, Op::Branch, &[head]);
+    emit(code, Op::Label, &[merge]);
+    values
+}
+
+/// Words of a phi with two parents.
+const PHI_WORDS: usize = 7;
+
+impl TouchFunction {
+    /// The words of a site that become at least as large as something.
+    fn end_words(self) -> SmallVec<[u32; 4]> {
+        match self {
+            TouchFunction::Span | TouchFunction::Words => smallvec![1, 2],
+            TouchFunction::Element => smallvec![3, 4],
+            TouchFunction::Address => smallvec![1, 2, 3, 4],
+        }
+    }
+}
+
+/// For each of these words: the value that it becomes at least.
+fn ends(
+    cx: &mut Context<'_>,
+    code: &mut Vec<u32>,
+    RecordedSite { function, size, .. }: RecordedSite,
+    values: &[u32],
+) -> SmallVec<[(u32, u32); 4]> {
+    let (uint, [one, two]) = (cx.ids.uint, [1, 2].map(|it| cx.uint_constant(it)));
+    let mut span = |first: u32, size: u32| {
+        let complement = cx.emit_result(code, Op::Not, uint, &[first]);
+        [complement, cx.emit_result(code, Op::IAdd, uint, &[first, size])]
+    };
+    let found: SmallVec<[u32; 4]> = match (function, values) {
+        (TouchFunction::Span, &[first]) => SmallVec::from_slice(&span(first, size)),
+        (TouchFunction::Element, &[element]) => SmallVec::from_slice(&span(element, one)),
+        (TouchFunction::Words, &[first]) => {
+            let bytes = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[size, two]);
+            let complement = cx.emit_result(code, Op::Not, uint, &[first]);
+            smallvec![complement, cx.emit_result(code, Op::IAdd, uint, &[first, bytes])]
+        }
+        // The span is in words: the end of one of bytes might be zero.
+        (TouchFunction::Address, &[low, high]) => {
+            let upper = span(high, one);
+            let first = cx.emit_result(code, Op::ShiftRightLogical, uint, &[low, two]);
+            let complement = cx.emit_result(code, Op::Not, uint, &[first]);
+            let end = cx.emit_result(code, Op::IAdd, uint, &[first, size]);
+            smallvec![complement, end, upper[0], upper[1]]
+        }
+        _ => SmallVec::new(),
+    };
+    function.end_words().into_iter().zip(found).collect()
+}
+
+/// Sets the bits of a touch.
+fn record_bits(cx: &mut Context<'_>, code: &mut Vec<u32>, (site, at): (RecordedSite, AreaPosition), values: &[u32]) {
+    let (uint, [two, thirty]) = (cx.ids.uint, [2, 30].map(|it| cx.uint_constant(it)));
+    match (site.function, values) {
+        (TouchFunction::Words, &[first]) => {
+            let start = cx.emit_result(code, Op::ShiftRightLogical, uint, &[first, two]);
+            record_each_word(cx, code, at, start, site.size);
+        }
+        (TouchFunction::Address, &[low, high]) => {
+            let first = cx.emit_result(code, Op::ShiftRightLogical, uint, &[low, two]);
+            let above = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[high, thirty]);
+            let start = cx.emit_result(code, Op::BitwiseOr, uint, &[first, above]);
+            record_each_word(cx, code, at, start, site.size);
+        }
+        (TouchFunction::Element, &[element]) => {
+            let bits = cx.emit_result(code, Op::IAdd, uint, &[at.1, site.size]);
+            set_bit(cx, code, (at.0, bits), element);
+        }
+        _ => {}
+    }
 }
 
 /// Where the words of the stage begin: the value of the constant, or the contents of its slot. One of the two is left
@@ -305,49 +409,6 @@ fn emit_atomic_max(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): Are
     });
 }
 
-fn record_span(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, first: u32, end: u32) {
-    let complement = cx.emit_result(code, Op::Not, cx.ids.uint, &[first]);
-    emit_atomic_max(cx, code, at, 1, complement);
-    emit_atomic_max(cx, code, at, 2, end);
-}
-
-fn record_element(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): AreaPosition, element: u32, bits: u32) {
-    let uint = cx.ids.uint;
-    let one = cx.uint_constant(1);
-    let complement = cx.emit_result(code, Op::Not, uint, &[element]);
-    emit_atomic_max(cx, code, (area, place), 3, complement);
-    let behind = cx.emit_result(code, Op::IAdd, uint, &[element, one]);
-    emit_atomic_max(cx, code, (area, place), 4, behind);
-    let bits = cx.emit_result(code, Op::IAdd, uint, &[place, bits]);
-    set_bit(cx, code, (area, bits), element);
-}
-
-/// Keeps a number of words from a byte on.
-fn record_words(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, first: u32, count: u32) {
-    let (uint, two) = (cx.ids.uint, cx.uint_constant(2));
-    let bytes = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[count, two]);
-    let end = cx.emit_result(code, Op::IAdd, uint, &[first, bytes]);
-    record_span(cx, code, at, first, end);
-    let start = cx.emit_result(code, Op::ShiftRightLogical, uint, &[first, two]);
-    record_each_word(cx, code, at, start, count);
-}
-
-/// Keeps a number of words from an address on. Its span is in words: the end of one of bytes might be zero.
-fn record_address(cx: &mut Context<'_>, code: &mut Vec<u32>, at: AreaPosition, [low, high, count]: [u32; 3]) {
-    let uint = cx.ids.uint;
-    let [one, two, thirty] = [1, 2, 30].map(|it| cx.uint_constant(it));
-    let first = cx.emit_result(code, Op::ShiftRightLogical, uint, &[low, two]);
-    let end = cx.emit_result(code, Op::IAdd, uint, &[first, count]);
-    record_span(cx, code, at, first, end);
-    let complement = cx.emit_result(code, Op::Not, uint, &[high]);
-    emit_atomic_max(cx, code, at, 3, complement);
-    let behind = cx.emit_result(code, Op::IAdd, uint, &[high, one]);
-    emit_atomic_max(cx, code, at, 4, behind);
-    let above = cx.emit_result(code, Op::ShiftLeftLogical, uint, &[high, thirty]);
-    let start = cx.emit_result(code, Op::BitwiseOr, uint, &[first, above]);
-    record_each_word(cx, code, at, start, count);
-}
-
 /// Keeps words: those that share a word of bits at once.
 fn record_each_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): AreaPosition, start: u32, count: u32) {
     let (uint, boolean) = (cx.ids.uint, cx.ids.boolean);
@@ -356,18 +417,18 @@ fn record_each_word(cx: &mut Context<'_>, code: &mut Vec<u32>, (area, place): Ar
         cx.emit_result(code, Op::IAdd, uint, &[place, bits])
     });
     let end = cx.emit_result(code, Op::IAdd, uint, &[start, count]);
-    let condition = |cx: &mut Context<'_>, code: &mut Vec<u32>, word: u32| {
-        cx.emit_result(code, Op::INotEqual, boolean, &[word, end])
+    let is_more = |cx: &mut Context<'_>, code: &mut Vec<u32>, word: &[u32]| {
+        cx.emit_result(code, Op::INotEqual, boolean, &[word[0], end])
     };
-    emit_loop(cx, code, start, condition, |cx, code, word| {
+    emit_loop(cx, code, &[start], is_more, |cx, code, word| {
         let [low, all] = [31, 32].map(|it| cx.uint_constant(it));
-        let left = cx.emit_result(code, Op::ISub, uint, &[end, word]);
-        let bit = cx.emit_result(code, Op::BitwiseAnd, uint, &[word, low]);
+        let left = cx.emit_result(code, Op::ISub, uint, &[end, word[0]]);
+        let bit = cx.emit_result(code, Op::BitwiseAnd, uint, &[word[0], low]);
         let room = cx.emit_result(code, Op::ISub, uint, &[all, bit]);
         let is_last = cx.emit_result(code, Op::ULessThan, boolean, &[left, room]);
         let count = cx.emit_result(code, Op::Select, uint, &[is_last, left, room]);
-        record_group(cx, code, area, kinds, word, count);
-        cx.emit_result(code, Op::IAdd, uint, &[word, count])
+        record_group(cx, code, area, kinds, word[0], count);
+        vec![cx.emit_result(code, Op::IAdd, uint, &[word[0], count])]
     });
 }
 

@@ -64,7 +64,7 @@ impl Context<'_> {
         let can = matches!(self.options.root, RootLocation::PushConstant { .. }) && self.options.checks.descriptors;
         if self.options.touches && can {
             let base = spec_constant(&mut self.editor, Id(self.ids.uint), self.ids.first_spec_id.wrapping_add(4));
-            let functions = TouchFunctions::new(self, base);
+            let functions = TouchFunctions::new(base, self.fresh());
             let is_blind_to_addresses = !self.options.checks.addresses;
             let (made, blind) = (
                 ModuleTouches { has_untracked_addresses: is_blind_to_addresses, ..ModuleTouches::default() },

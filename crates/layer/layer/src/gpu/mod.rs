@@ -42,7 +42,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, Weak};
 use lavascope_abi::*;
 use lavascope_instrument::InstrumentedModule;
 use lavascope_instrument::interface::tables;
-use lavascope_settings::{DriverVersion, MessageSeverity};
+use lavascope_settings::MessageSeverity;
 
 use crate::DeviceTable;
 use crate::loader::dispatch::dispatch_key;
@@ -260,11 +260,7 @@ impl DeviceChecks {
             limits: properties.limits,
             memory_properties: memory,
             storing_stages: request.storing_stages,
-            crash_guard: CrashGuard::new(DriverVersion::new(
-                properties.vendor_id,
-                &properties.pipeline_cache_uuid,
-                properties.driver_version,
-            )),
+            crash_guard: CrashGuard::new(&properties),
             pipeline_cache: PipelineCache::default(),
             scratch: ArenaRegion::default(),
             permissive_addresses: ArenaRegion::default(),

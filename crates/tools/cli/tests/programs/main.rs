@@ -18,6 +18,7 @@ mod debugger;
 mod displays;
 mod documents;
 mod faults;
+mod filters;
 mod gpu;
 mod hostile;
 mod khronos_properties;

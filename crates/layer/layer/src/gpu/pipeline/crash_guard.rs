@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use lavascope_abi::ShaderStageFlags;
+use lavascope_abi::{PhysicalDeviceProperties, ShaderStageFlags};
 use lavascope_platform::files;
 use lavascope_settings::{CrashedShader, DriverVersion, crashed_shaders_path};
 use rustc_hash::FxHashSet;
@@ -30,9 +30,11 @@ pub(crate) struct CrashGuard {
 }
 
 impl CrashGuard {
-    /// Reads the list of the user's folder for state.
-    pub(crate) fn new(driver: DriverVersion) -> CrashGuard {
+    /// Reads the list of the user's folder for state, for the driver of a device.
+    pub(crate) fn new(properties: &PhysicalDeviceProperties) -> CrashGuard {
         compile_marks::open();
+        let uuid = &properties.pipeline_cache_uuid;
+        let driver = DriverVersion::new(properties.vendor_id, uuid, properties.driver_version);
         let path = crashed_shaders_path(|it| std::env::var_os(it));
         let crashed = path.map_or_else(FxHashSet::default, |it| read_list(&it, &driver));
         CrashGuard { driver, crashed }

@@ -204,9 +204,9 @@ hooks! {
         }
         let changed = infos.iter().zip(&plans).map(|(info, plan)| plan.as_ref().map_or(*info, |it| it.info));
         let changed: Vec<_> = changed.collect();
+        let mark = catch_panic("vkCreateShadersEXT", || gpu.mark_stages(plans.iter().flatten().filter_map(ShaderObjectPlan::stage)), || None);
         // SAFETY: the driver's function, with the application's parameters, but for infos that have code of ours and a
         // layout that was changed; what they lead to lives in `plans`.
-        let mark = catch_panic("vkCreateShadersEXT", || gpu.mark_stages(plans.iter().flatten().filter_map(ShaderObjectPlan::stage)), || None);
         let mut result = unsafe { next(device, count, Ptr::to_slice(&changed), p_allocator, p_made) };
         drop(mark);
         let checked = plans.iter().flatten().filter_map(ShaderObjectPlan::stage).count();

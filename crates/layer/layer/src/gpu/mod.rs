@@ -548,16 +548,6 @@ unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
     unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.gpu.as_ref()
 }
 
-/// State that decides which pointers of a call of a device are read.
-///
-/// # Safety
-///
-/// The device must be alive, and stay so while the result is used.
-unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::intercept::handle_table::HandleTable> {
-    // SAFETY: by the contract of this function the device is alive while the result is used.
-    unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
-}
-
 /// The address of a variable as an output parameter. The caller reads the variable only after the called function has
 /// returned.
 fn out_ptr<T>(value: &mut T) -> Ptr<T> {

@@ -286,7 +286,8 @@ pub(crate) fn assert_findings(
     expected: &[Expected],
     change: impl Fn(&mut std::process::Command),
 ) {
-    let mut command = stage.under_layer_with_report(&["--gpu"], samples());
+    // Without `--stats`, so that nobody records calls.
+    let mut command = stage.under_layer(&["--gpu", "--json", "report.json"], samples());
     change(command.arg(name));
     let run = output(&mut command);
     assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));

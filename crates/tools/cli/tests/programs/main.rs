@@ -18,6 +18,7 @@ mod displays;
 mod documents;
 mod faults;
 mod gpu;
+mod gpu_alone;
 mod hostile;
 mod khronos_properties;
 mod known;

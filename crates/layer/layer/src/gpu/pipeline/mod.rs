@@ -4,6 +4,7 @@ pub(crate) mod bound_shader_objects;
 pub(crate) mod layouts;
 pub(crate) mod plan;
 pub(crate) mod recipe;
+pub(crate) mod recipe_context;
 pub(crate) mod selection;
 pub(crate) mod shader_cache;
 pub(crate) mod shader_objects;

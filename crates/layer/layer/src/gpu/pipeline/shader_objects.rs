@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lavascope_abi::*;
 use lavascope_instrument::BindingRequirement;
+use lavascope_record::pack_context::NoPackContext;
 
 use super::layouts::{PipelineLayoutState, RootBinding};
 use super::plan::{CHECKS_ENDED, NOT_IN_SAMPLE, NOT_SELECTED};
@@ -29,7 +30,7 @@ use crate::gpu::report::debug_names::SharedName;
 use crate::gpu::resource::arena::check_success;
 use crate::gpu::resource::descriptor_sets;
 use crate::gpu::resource::leases::Lease;
-use crate::gpu::{DeviceChecks, checks_of, pack_context_of, slice};
+use crate::gpu::{DeviceChecks, checks_of, slice};
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 use crate::report::coverage;
 
@@ -556,12 +557,10 @@ impl DeviceChecks {
             p_allocator: Ptr::NULL,
             p_shaders: Ptr::new(made.as_mut_ptr().expose_provenance() as u64),
         };
-        // SAFETY: this runs inside of a call for the device, which is alive until that returns; the parameters are of this
-        // command, and what they lead to is valid by the contract of this function, or ours.
-        let call = unsafe {
-            pack_context_of(self.device)
-                .and_then(|it| PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), it))
-        };
+        // SAFETY: the parameters are of this command, and what they lead to is valid by the contract of this function, or
+        // ours.
+        let call =
+            unsafe { PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), &NoPackContext) };
         let mut state = self.state();
         // SAFETY: the contract of this function: as many set layouts as each info says.
         let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });

@@ -87,6 +87,9 @@ pub(crate) struct FaultSite {
     pub(super) stage: usize,
     pub(super) instruction: u32,
     pub(super) check: Check,
+    /// An instruction may use several descriptors, for example an image and a sampler.
+    pub(super) binding: Option<(u32, u32)>,
+    pub(super) element: Option<u32>,
 }
 
 impl FaultSite {
@@ -98,7 +101,8 @@ impl FaultSite {
     pub(super) fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
         // A shader object is the same in all combinations.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
-        FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
+        let CheckSite { at, check, binding, element, .. } = *site;
+        FaultSite { pipeline, stage, instruction: at.0, check, binding, element }
     }
 }
 
@@ -715,7 +719,14 @@ mod tests {
         let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
-        let fault_site = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let fault_site = |pipeline| FaultSite {
+            pipeline,
+            stage: 0,
+            instruction: 1,
+            check: Check::Address,
+            binding: None,
+            element: None,
+        };
         let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
         assert!(state.insert_fault(&gone, fault_site(1)) && state.insert_fault(&stays, fault_site(2)));
         assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));

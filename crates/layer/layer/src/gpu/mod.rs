@@ -181,6 +181,8 @@ pub(crate) struct ChecksState {
     names: DebugNames,
     /// The debug labels of queues, outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    /// The debug labels that command buffers have left open on each queue, outermost first.
+    command_labels: HashMap<u64, Vec<String>>,
     structures: AccelerationStructures,
     /// The acceleration structures of `VK_NV_ray_tracing`.
     structures_nv: AccelerationStructures,
@@ -280,10 +282,11 @@ impl DeviceChecks {
             state: Mutex::default(),
         };
         if gpu.create_own_objects().is_none() {
-            report_unusable(&instance.messages, setting, NO_MEMORY);
+            report_unusable_on_device(&instance.messages, setting, NO_MEMORY);
             gpu.end();
             return None;
         }
+        coverage::add_checked_device();
         let gpu = Arc::new(gpu);
         watch_exit(&gpu);
         install(table);
@@ -415,6 +418,7 @@ impl DeviceChecks {
         if !*has_ended {
             self.stop_feedback();
             self.readback_all();
+            self.report_unmatched();
         }
     }
 
@@ -530,6 +534,12 @@ pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
     if place == "setting gpu" {
         coverage::disarm("gpu", text);
     }
+    instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
+}
+
+/// The same for one device: another one may be able to make the checks.
+pub(crate) fn report_unusable_on_device(messages: &Messages, place: &str, text: &str) {
+    coverage::add_unchecked_device(place.trim_start_matches("setting "), text);
     instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
 }
 

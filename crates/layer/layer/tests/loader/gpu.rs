@@ -140,7 +140,7 @@ impl Calls {
         Calls(outcome.file("calls.txt").lines().map(str::to_owned).collect())
     }
 
-    fn count(&self, command: &str) -> usize {
+    pub(crate) fn count(&self, command: &str) -> usize {
         self.0.iter().filter(|it| *it == command).count()
     }
 

@@ -12,7 +12,7 @@ pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
 
 pub(crate) const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
 const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
-const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
+const ADDRESS: &str = "VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
 
 /// Samples, and what is found in them.
@@ -153,7 +153,7 @@ const FAULTS: [(&str, &[Expected]); 31] = [
         "fault-bounds-shared",
         &[(
             STORAGE,
-            &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 0 of"],
+            &["with indices from 128 to 255", "occurred at line 7, column 12.", "(dispatch 0 of"],
             256,
         )],
     ),
@@ -303,7 +303,7 @@ pub(crate) fn assert_findings(
         assert_eq!(invocations(finding), *count, "{name}: {finding:#}");
         let said = finding["message"].as_str().unwrap_or_default();
         for part in
-            ["(draw or dispatch ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
+            [" of command buffer ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
         {
             assert!(said.contains(part), "{name}: {part}: {said}");
         }
@@ -402,7 +402,7 @@ fn a_command_is_named_without_synchronization_validation() {
     command.args(["run", "--gpu", "--no-sync", "--"]).arg(samples()).args(["fault-bounds-read", "--no-check"]);
     let said = unwrapped(&text(&output(&mut command).stderr)).replace("\n|", "");
     assert!(!has_handle(&said), "{said}");
-    assert!(said.contains("draw or dispatch 1"), "{said}");
+    assert!(said.contains("dispatch 1 of VkCommandBuffer#"), "{said}");
 }
 
 #[test]
@@ -741,8 +741,8 @@ fn what_is_checked_can_be_chosen() {
     }
     let options: [(&str, &[&str], u64); 5] = [
         ("fault-bounds-shared", &["--gpu", "--sample", "2"], 128),
-        ("fault-bounds-vertex", &["--gpu", "--pipelines", "green"], 3),
-        ("fault-bounds-vertex", &["--gpu", "--pipelines", "blue"], 0),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "blue"], 0),
         ("fault-bounds-vertex", &["--gpu", "--shaders", "corners"], 3),
         ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 0),
     ];

@@ -27,6 +27,7 @@ mod looking;
 mod memory_check;
 mod message_types;
 mod observed;
+mod old_versions;
 mod own_bytes;
 mod pictures;
 mod prints;

@@ -20,7 +20,7 @@ use lavascope_abi::*;
 
 use super::{DeviceChecks, slice};
 use crate::DeviceTable;
-use crate::gpu::pipeline::plan::PipelinePlan;
+use crate::gpu::pipeline::plan::{PipelinePlan, REFUSED};
 use crate::process::catch_panic::catch_panic;
 use crate::report::coverage;
 
@@ -126,7 +126,8 @@ impl DeviceChecks {
             let count = plans.iter().flatten().map(PipelinePlan::instrumented_count).sum();
             coverage::retract_shaders(count);
             if result.0 >= 0 {
-                coverage::count_unchecked_shaders(count, "the driver creates the pipeline only without checks");
+                coverage::count_unchecked_shaders(count, REFUSED);
+                self.warn_unchecked(REFUSED);
             }
         }
         // SAFETY: the contract of this function: `create` wrote as many as there are plans, null where it made none.

@@ -134,7 +134,9 @@ hooks! {
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
                 let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
-                plan.recipe = PipelineRecipe::compute(create_info, plan.layout_and_sources());
+                if plan.needs_recipe(gpu.config.selection.is_limited()) {
+                    plan.recipe = PipelineRecipe::compute(create_info, plan.layout_and_sources());
+                }
                 Some(plan)
             }
         };
@@ -162,7 +164,7 @@ hooks! {
             unsafe {
                 let mut plan = gpu.plan(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
                 let pass = gpu.state().render_passes.get(create_info.render_pass);
-                if plan.is_whole() {
+                if plan.is_whole() && plan.needs_recipe(gpu.config.selection.is_limited()) {
                     plan.recipe = PipelineRecipe::graphics(create_info, plan.layout_and_sources(), pass);
                 }
                 Some(plan)
@@ -291,7 +293,8 @@ hooks! {
                 (debug_utils_object_name_info, crate::loader::proc_addr::c_str(debug_utils_object_name_info.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
-            gpu.state().names.set(name_info.object_type, name_info.object_handle, name);
+            gpu.state().names.set(name_info.object_type, name_info.object_handle, name.clone());
+            name.iter().for_each(|it| gpu.select_by_name(name_info.object_type, name_info.object_handle, it));
         };
         run_if_enabled("vkSetDebugUtilsObjectNameEXT", note, || ());
         forward()

@@ -179,7 +179,6 @@ impl LayoutBinding {
 
 impl PipelineLayoutState {
     /// A layout without sets and push constants.
-    #[cfg(test)]
     pub(crate) fn empty() -> PipelineLayoutState {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
         PipelineLayoutState {

@@ -1,6 +1,7 @@
 //! Instrumented pipelines and shader objects.
 
 pub(crate) mod bound_shader_objects;
+pub(crate) mod later_selection;
 pub(crate) mod layouts;
 pub(crate) mod plan;
 pub(crate) mod recipe;

@@ -23,6 +23,7 @@ use super::stage_plan::{SpecializationData, constants_of};
 use super::variants::{FixedTables, InstrumentedPipeline, InstrumentedStage, PermissiveTables, lock};
 use crate::DeviceTable;
 use crate::gpu::draw::command_buffer::CommandBufferState;
+use crate::gpu::draw::launch_counts;
 use crate::gpu::hook::draws::{COMPUTE, GRAPHICS};
 use crate::gpu::hook::hooks;
 use crate::gpu::readback::touches;
@@ -87,6 +88,8 @@ pub(crate) struct ShaderObjectVariant {
     pub(crate) stage: Option<InstrumentedStage>,
     pub(crate) requirements: Vec<BindingRequirement>,
     pub(crate) fixed: Option<Arc<FixedTables>>,
+    /// Why it is not checked.
+    pub(crate) unchecked: Option<Arc<str>>,
 }
 
 /// The sets and push constants of objects.
@@ -282,7 +285,14 @@ pub(crate) struct ShaderObjectPlan {
 
 impl ShaderObjectPlan {
     pub(crate) fn into_variant(self, handle: ShaderEXT) -> ShaderObjectVariant {
-        ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
+        let unchecked = self.unchecked_because.map(Arc::from);
+        ShaderObjectVariant {
+            handle,
+            stage: self.stage,
+            requirements: self.requirements,
+            fixed: self.fixed,
+            unchecked,
+        }
     }
 }
 
@@ -311,9 +321,7 @@ impl DeviceChecks {
     /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            return self.leave_object(
-                "shader objects created from binaries, and shader objects drawn with them, are not checked",
-            );
+            return self.leave_object(launch_counts::OBJECT);
         }
         if info.flags.0 & SKIPPED_FLAGS != 0 {
             return self
@@ -334,11 +342,12 @@ impl DeviceChecks {
         let is_taken = source.is_selected && self.config.selection.take_next_sample();
         let wanted = (object_layout.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
-        let plan = unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) };
+        let mut plan =
+            unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) };
+        let left_out = if source.is_selected { NOT_IN_SAMPLE } else { NOT_SELECTED };
+        plan.unchecked_because = plan.unchecked_because.or((!is_taken).then(|| left_out.to_owned()));
         match &plan.unchecked_because {
             Some(why) => coverage::count_unchecked_shaders(1, why),
-            None if !source.is_selected => coverage::count_unchecked_shaders(1, NOT_SELECTED),
-            None if !is_taken => coverage::count_unchecked_shaders(1, NOT_IN_SAMPLE),
             None => coverage::count_checked_shader(),
         }
         Some(plan)

@@ -18,11 +18,9 @@ use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit,
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
-use super::codes::{
-    BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
-};
+use super::codes::{BoundResourceKind, FaultCommand, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust};
 use super::fault_draws::{ExecutedCommands, FaultDraws, new_frames};
-use super::fault_launch::{FaultLaunch, bound_object, indices_note};
+use super::fault_launch::{FaultLaunch, bound_object, indices_note, launch_word};
 use super::fault_texts::{AddressFault, FaultNames, stage_word};
 use super::message_texts::{error_text, stage_text};
 use super::prints::PrintFinding;
@@ -58,8 +56,6 @@ pub(crate) struct ShaderFault {
     count: u32,
     /// None if the details are unknown.
     error: Option<RecordedFault>,
-    /// The debug name of the pipeline.
-    pipeline: Option<String>,
     shader: FaultShader,
     check_site: CheckSite,
     /// The smallest and the largest index so far; none if there is no index.
@@ -171,13 +167,17 @@ impl ChecksState {
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
         let shader = FaultShader::of(&draw.variant, stage, site);
-        let code = code_of_error(draw.command, kind, &record.fault);
+        let command = FaultCommand { name: draw.command, uses_objects: stage.object.is_some() };
+        let code = code_of_error(command, kind, &record.fault);
         let mut diagnostic = self.diagnostic(&draw.variant, stage, site, (code, &shader));
         let (invocation, handle) = (stage_text(&record.invocation), executed.handle);
+        let is_write = shader.names.access.as_ref().map(|it| it.is_write);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         diagnostic.message = format!(
             "{} Command buffer {}. {} {invocation}",
-            error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
+            error_text(kind, binding, site, (&record.fault, is_write), |address| {
+                self.address_text(address, site.bytes, is_write)
+            }),
             named(buffer_name.as_deref(), handle),
             diagnostic.message
         );
@@ -212,7 +212,7 @@ impl ChecksState {
         let finding = finish_fault(
             diagnostic,
             objects,
-            (site, fault_site, self.pipeline_name(&draw.variant, stage)),
+            (site, fault_site),
             cell,
             (Some(record.fault), shader),
         );
@@ -254,7 +254,8 @@ impl ChecksState {
             return None;
         }
         let kind = BoundResourceKind::of(variant, stage, site);
-        let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
+        let command = FaultCommand { name: command_of_stage(stage.kind), uses_objects: stage.object.is_some() };
+        let code = code_of_site(command, kind, site.check);
         let shader = FaultShader::of(variant, stage, site);
         let mut diagnostic = self.diagnostic(variant, stage, site, (code, &shader));
         diagnostic.title = shader.names.unknown_title(site.check);
@@ -263,7 +264,7 @@ impl ChecksState {
         Some(CheckFinding::Fault(Box::new(finish_fault(
             diagnostic,
             self.objects_of(variant, stage),
-            (site, fault_site, self.pipeline_name(variant, stage)),
+            (site, fault_site),
             cell,
             (None, shader),
         ))))
@@ -291,11 +292,16 @@ impl ChecksState {
     }
 
     /// Describes a wrong address.
-    fn address_text(&self, address: u64, bytes: u64) -> String {
+    fn address_text(&self, address: u64, bytes: u64, is_write: Option<bool>) -> String {
         let buffer = |handle: u64, name: Option<String>| {
             format!("buffer {}", named(name.or_else(|| self.debug_name(ObjectType::BUFFER, handle)).as_deref(), handle))
         };
-        let what = format!("{bytes} bytes at device address {address:#x} are accessed");
+        let done = match is_write {
+            Some(true) => "written",
+            Some(false) => "read",
+            None => "accessed",
+        };
+        let what = format!("{bytes} bytes at device address {address:#x} are {done}");
         match self.addresses.find(address) {
             BufferAddressLookup::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
             BufferAddressLookup::Nowhere => format!("{what}, which belongs to no buffer."),
@@ -396,9 +402,10 @@ impl ChecksState {
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // If all draws of a pipeline share their records, the draw is unknown.
         if !draw.variant.fixed_tables.is_empty() {
-            return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
+            return format!("{} (of command buffer {number}, {commands}{labels})", draw.command);
         }
-        format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
+        let kind = launch_word(draw.command);
+        format!("{} ({kind} {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
     /// The name of the pipeline or shader object.
@@ -459,7 +466,7 @@ const NULL_PAGE: u64 = 1 << 16;
 fn finish_fault(
     mut diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
+    (site, fault_site): (&CheckSite, FaultSite),
     cell: SiteCounter,
     (error, shader): (Option<RecordedFault>, FaultShader),
 ) -> ShaderFault {
@@ -481,7 +488,6 @@ fn finish_fault(
         site: fault_site,
         count,
         error,
-        pipeline,
         shader,
         check_site,
         indices: None,
@@ -593,9 +599,6 @@ impl DeviceChecks {
     }
 
     fn report_fault(&self, fault: ShaderFault) {
-        if !self.config.selection.selects_pipeline(fault.pipeline.as_deref()) {
-            return;
-        }
         let located = fault.launch.as_ref().and_then(|it| it.locate(self));
         let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, mut shader, check_site, .. } = fault;
         let (indices, launch) = (fault.indices, fault.launch);
@@ -609,8 +612,11 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
+        // Messages have no other place for it.
+        let bound_text = |it: &DiagnosticObject| it.name.as_ref().map(|name| format!("Buffer {name:?} is bound there."));
         let bound = located.as_ref().and_then(|it| bound_object(it, shader.names.binding, error.as_ref()));
         shader.names.buffer = bound.as_ref().and_then(|it| it.name.clone());
+        diagnostic.explanation.extend(bound.as_ref().and_then(bound_text));
         if let (Some(_), Some(error), Some((least, _))) = (&shader.names.buffer, &error, indices) {
             diagnostic.title = shader.names.title(error, &check_site, least);
         }

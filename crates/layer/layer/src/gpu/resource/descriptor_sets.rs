@@ -419,7 +419,8 @@ mod tests {
     fn the_type_that_was_written_last_counts() {
         let mutable = LayoutBinding { descriptor_type: DescriptorType::MUTABLE_EXT, count: 3, ..LayoutBinding::default() };
         let layout = Arc::new(SetLayoutState { bindings: vec![mutable], ..SetLayoutState::default() });
-        let layouts = PipelineLayoutState { sets: vec![Some(Arc::clone(&layout))], ..PipelineLayoutState::empty() };
+        let mut layouts = PipelineLayoutState::empty();
+        layouts.sets = vec![Some(Arc::clone(&layout))];
         let mut state = ChecksState::default();
         state.buffer_sizes.insert(7, 100);
         let mut set = DescriptorSetState::new(1, &layout, 0);

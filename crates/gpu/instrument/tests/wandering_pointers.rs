@@ -46,7 +46,8 @@ impl Run {
 /// Runs a body with every kind of options: faults that are recorded at once, and those that are remembered.
 fn run(body: &str, shift: i32, expect: impl Fn(&Run)) {
     let gpu = Gpu::new();
-    let words = compile(&format!("{HEAD} void main() {{ uint i = gl_LocalInvocationIndex; {body} }}"), "comp", "vulkan1.3");
+    let words =
+        compile(&format!("{HEAD} void main() {{ uint i = gl_LocalInvocationIndex; {body} }}"), "comp", "vulkan1.3");
     for immediate in [Vec::new(), (0..32).collect()] {
         let options = InstrumentOptions {
             immediate: immediate.into_iter().collect(),
@@ -122,7 +123,8 @@ fn a_structure_that_begins_before_its_buffer_is_no_fault() {
 /// The address of a fault is that of the access, also for negative indices.
 #[test]
 fn the_address_of_a_fault_is_that_of_the_access() {
-    let body = "Signed s = Signed(p.first); if (i == 3u) { s.at[-int(i)] = 7; } result[0] = p.first.x; result[1] = p.first.y;";
+    let body =
+        "Signed s = Signed(p.first); if (i == 3u) { s.at[-int(i)] = 7; } result[0] = p.first.x; result[1] = p.first.y;";
     run(body, 0, |run| {
         assert_eq!(run.counts(), [1]);
         let base = u64::from(run.outcome.buffers[0][0]) | u64::from(run.outcome.buffers[0][1]) << 32;

@@ -226,8 +226,7 @@ unsafe fn call_next(
         }
     };
     // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `raised` makes the call.
-    let result =
-        unsafe { forward_recorded(&PROCESS_HANDLES, listeners, Command::CreateInstance, params, raised) };
+    let result = unsafe { forward_recorded(&PROCESS_HANDLES, listeners, Command::CreateInstance, params, raised) };
     (result, asked)
 }
 

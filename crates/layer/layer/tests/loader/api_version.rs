@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::child::child;
 use crate::gpu::{Calls, Compute, GPU, LOG, REPORT, problems};
-use crate::world::{Setup, World, entry};
+use crate::world::{Setup, World, lasting_entry};
 
 const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json");
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
@@ -17,7 +17,7 @@ fn world_of(asked: Option<u32>, device: u32) -> World {
     } } });
     // The current folder is the test's own.
     std::fs::write("profile.json", profile.to_string()).expect("the folder is ours");
-    Setup { settings: GPU, api_version: Some(asked), ..Setup::OFF }.world(&entry())
+    Setup { settings: GPU, api_version: Some(asked), ..Setup::OFF }.world(&lasting_entry())
 }
 
 fn run(asked: Option<u32>, device: u32) {

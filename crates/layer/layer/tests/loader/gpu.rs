@@ -423,7 +423,7 @@ fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
 }
 
 /// The size of the layer's blocks.
-const BLOCK: u64 = 256 << 10;
+pub(crate) const BLOCK: u64 = 256 << 10;
 
 /// The memory of a command buffer can be reused by another one, but first of all by the application.
 #[test]

@@ -7,8 +7,8 @@ use ash::vk;
 use serde_json::{Value, json};
 
 use crate::child::{ChildOutcome, child};
-use crate::gpu::{Compute, LOG, REPORT, SHADER};
-use crate::world::{Setup, World, entry};
+use crate::gpu::{BLOCK, Compute, LOG, REPORT, SHADER};
+use crate::world::{Setup, World, lasting_entry};
 
 const PROFILE: (&str, &str) = ("LAVASCOPE_NULL_PROFILE", "{folder}/profile.json");
 const ENVIRONMENT: &[(&str, &str)] = &[LOG, REPORT, PROFILE];
@@ -19,9 +19,8 @@ fn counts(outcome: &ChildOutcome, what: &str) -> (u64, u64, Vec<(String, u64)>) 
     let all = outcome.of_kind("coverage");
     let counted = &all.last().expect("a line of coverage")[what];
     let list = counted["unchecked"].as_array().map_or(&[][..], Vec::as_slice);
-    let reason = |it: &Value| {
-        (it["reason"].as_str().unwrap_or_default().to_owned(), it["count"].as_u64().unwrap_or_default())
-    };
+    let reason =
+        |it: &Value| (it["reason"].as_str().unwrap_or_default().to_owned(), it["count"].as_u64().unwrap_or_default());
     let number = |name: &str| counted[name].as_u64().unwrap_or_default();
     (number("seen"), number("checked"), list.iter().map(reason).collect())
 }
@@ -50,7 +49,7 @@ fn write_profile(version: u32, sets: u32, features: Value, heap: u64) {
 
 fn large_world(settings: &[(&CStr, &CStr)]) -> World {
     write_profile(vk::API_VERSION_1_3, 8, json!({}), 16 << 30);
-    Setup { settings, ..Setup::OFF }.world(&entry())
+    Setup { settings, ..Setup::OFF }.world(&lasting_entry())
 }
 
 /// Makes a pipeline and records three dispatches with it.
@@ -99,7 +98,7 @@ fn layouts_without_room_are_counted() {
     let name = "unchecked::layouts_without_room_are_counted";
     let Some(outcome) = child(name, ENVIRONMENT, || {
         write_profile(vk::API_VERSION_1_1, 4, json!({}), 16 << 30);
-        run(Setup { settings: &[GPU], ..Setup::OFF }.world(&entry()), 4);
+        run(Setup { settings: &[GPU], ..Setup::OFF }.world(&lasting_entry()), 4);
     }) else {
         return;
     };
@@ -110,9 +109,8 @@ fn layouts_without_room_are_counted() {
 fn a_device_without_memory_is_counted() {
     let name = "unchecked::a_device_without_memory_is_counted";
     let Some(outcome) = child(name, ENVIRONMENT, || {
-        const BLOCK: u64 = 1 << 20;
         write_profile(vk::API_VERSION_1_1, 8, json!({}), 2 * BLOCK);
-        let world = Setup { settings: &[GPU], ..Setup::OFF }.world(&entry());
+        let world = Setup { settings: &[GPU], ..Setup::OFF }.world(&lasting_entry());
         let (compute, pool) = (Compute::new(&world, 1), world.command_pool());
         let memory = world.allocate(BLOCK);
         compute.recorded(&world, pool, 2);
@@ -194,6 +192,62 @@ fn pipelines_that_cannot_be_checked_are_counted() {
     let (_, _, reasons) = counts(&outcome, "commands");
     let of = |text: &str| reasons.iter().find(|it| it.0.contains(text)).map(|it| it.1);
     assert_eq!((of("that the device binds"), of("SPIR-V of a shader is unknown")), (Some(1), Some(2)), "{reasons:?}");
+}
+
+/// A layout of one set with these bindings: number and count of storage buffers.
+fn layout(world: &World, bindings: &[(u32, u32)]) -> vk::PipelineLayout {
+    let binding = |it: &(u32, u32)| {
+        let binding = vk::DescriptorSetLayoutBinding::default().binding(it.0).descriptor_count(it.1);
+        binding.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
+    };
+    let bindings: Vec<_> = bindings.iter().map(binding).collect();
+    // SAFETY: the structures live until the calls return. The null driver has no limits (null driver).
+    unsafe {
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        let set = [world.device.create_descriptor_set_layout(&info, None).expect("a layout")];
+        let info = vk::PipelineLayoutCreateInfo::default().set_layouts(&set);
+        world.device.create_pipeline_layout(&info, None).expect("a layout")
+    }
+}
+
+/// The shader uses bindings 0 and 1.
+#[test]
+fn layouts_that_are_too_large_or_do_not_fit_are_counted() {
+    let name = "unchecked::layouts_that_are_too_large_or_do_not_fit_are_counted";
+    let Some(outcome) = child(name, ENVIRONMENT, || {
+        let world = large_world(&[GPU]);
+        let commands = world.command_buffers(world.command_pool(), 1)[0];
+        let layouts = [
+            layout(&world, &[(0, 1), (1, 1), (2, 70_000)]),
+            layout(&world, &[(0, 1), (1, 1), (70_000, 1)]),
+            layout(&world, &[(0, 1)]),
+            vk::PipelineLayout::null(),
+        ];
+        // SAFETY: a new command buffer that only this thread uses, and live pipelines (lifetime, owner). Their sets are
+        // not bound, and a layout is null (null driver).
+        unsafe {
+            let device = &world.device;
+            device.begin_command_buffer(commands, &vk::CommandBufferBeginInfo::default()).expect("it begins");
+            for layout in layouts {
+                let pipeline = create(&world, layout, vk::PipelineCreateFlags::empty(), true);
+                device.cmd_bind_pipeline(commands, vk::PipelineBindPoint::COMPUTE, pipeline);
+                device.cmd_dispatch(commands, 1, 1, 1);
+            }
+            device.end_command_buffer(commands).expect("it ends");
+        }
+        world.destroy();
+    }) else {
+        return;
+    };
+    for what in ["shaders", "commands"] {
+        let (seen, checked, reasons) = counts(&outcome, what);
+        assert_eq!((seen, checked), (4, 0), "{what}: {reasons:?}");
+        for part in ["more than 65536 descriptors", "above 65535", "not in its pipeline layout", "layout is not known"]
+        {
+            let found = reasons.iter().find(|it| it.0.contains(part)).map(|it| it.1);
+            assert_eq!(found, Some(1), "{what}: {part}: {reasons:?}");
+        }
+    }
 }
 
 #[test]

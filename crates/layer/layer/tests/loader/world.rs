@@ -92,9 +92,7 @@ impl<'a> Setup<'a> {
         if asked.is_some() {
             info = info.application_info(&application);
         }
-        let mut info = info
-            .enabled_layer_names(&layers)
-            .enabled_extension_names(&extensions);
+        let mut info = info.enabled_layer_names(&layers).enabled_extension_names(&extensions);
         if !settings.is_empty() {
             info = info.push_next(&mut chained);
         }
@@ -133,6 +131,13 @@ fn pointers(names: &[&CStr]) -> Vec<*const c_char> {
 pub(crate) fn entry() -> ash::Entry {
     // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
     unsafe { ash::Entry::load() }.expect("there is a loader")
+}
+
+/// The same for worlds that outlive the entry: the loader is never closed.
+pub(crate) fn lasting_entry() -> ash::Entry {
+    let entry = entry();
+    std::mem::forget(entry.clone());
+    entry
 }
 
 /// An instance and a device.

@@ -58,7 +58,9 @@ impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<Variable>> {
         if let Some(pattern) = self.pipelines.first() {
-            anyhow::bail!("there is no --pipelines: use `--shaders {pattern}`, which matches the names of pipelines, too");
+            anyhow::bail!(
+                "there is no --pipelines: use `--shaders {pattern}`, which matches the names of pipelines, too"
+            );
         }
         let name = match (self.as_khronos, self.headless) {
             (true, _) => LayerName::Khronos,

@@ -27,8 +27,7 @@ pub(crate) enum UncheckedLaunch {
 }
 
 /// Reported once, and counted, where a pipeline cannot be created again.
-pub(crate) const NOT_REBUILT: &str =
-    "less is bound than a pipeline uses, and the driver does not create it again with all checks: its draws or dispatches \
+pub(crate) const NOT_REBUILT: &str = "less is bound than a pipeline uses, and the driver does not create it again with all checks: its draws or dispatches \
      are not checked";
 pub(crate) const PROTECTED: &str =
     "shaders in protected command buffers are not checked: they may not write to the layer's unprotected memory";

@@ -29,10 +29,6 @@ hooks! {
         catch_panic("vkBeginCommandBuffer", || gpu.retire_command_buffers(&[commands.0], false), || ());
         forward()
     }
-    end_command_buffer = fn(commands: CommandBuffer) -> Result, |gpu, forward| {
-        catch_panic("vkEndCommandBuffer", || gpu.with_commands(commands, |it| it.launch_counts.flush()), || ());
-        forward()
-    }
     reset_command_buffer = fn(commands: CommandBuffer, flags: CommandBufferResetFlags) -> Result, |gpu, forward| {
         catch_panic("vkResetCommandBuffer", || gpu.retire_command_buffers(&[commands.0], false), || ());
         forward()

@@ -69,7 +69,9 @@ impl DeviceRequest {
         let asked = unsafe { query_features(instance, params.physical_device) };
         let (has, version) = asked.ok_or("the driver does not report its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
-            return Err("Vulkan 1.1 is needed to check shaders, and the device does not have it; nothing is checked on it");
+            return Err(
+                "Vulkan 1.1 is needed to check shaders, and the device does not have it; nothing is checked on it",
+            );
         }
         let vertex = ShaderStageFlags::VERTEX.0
             | ShaderStageFlags::TESSELLATION_CONTROL.0

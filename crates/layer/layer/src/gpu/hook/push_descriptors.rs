@@ -273,9 +273,8 @@ impl DeviceChecks {
         };
         let place = |it: &WriteDescriptorSet| [it.dst_binding, it.dst_array_element, it.descriptor_count];
         // SAFETY: the parameters are of this command, and what they lead to is valid by the contract of this function.
-        let call = unsafe {
-            PackedCall::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), &NoPackContext)?
-        };
+        let call =
+            unsafe { PackedCall::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), &NoPackContext)? };
         Some(PushDescriptorCall { call, places: writes.iter().map(place).collect() })
     }
 

@@ -86,8 +86,7 @@ const LAYOUT_UNKNOWN: &str = "a pipeline layout is not known: its pipelines are 
 const SHADER_UNKNOWN: &str = "the SPIR-V of a shader is unknown: its pipeline is not checked";
 const NO_PUSH_CONSTANTS: &str =
     "pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not checked";
-const NO_ADDRESSES: &str =
-    "pipeline libraries need buffer device addresses for checks, which the device does not have: libraries are not checked";
+const NO_ADDRESSES: &str = "pipeline libraries need buffer device addresses for checks, which the device does not have: libraries are not checked";
 
 /// A pipeline library whose shaders have checks.
 pub(crate) struct InstrumentedLibrary {

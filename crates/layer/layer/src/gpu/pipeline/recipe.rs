@@ -113,7 +113,8 @@ impl PipelineRecipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, &RecipeContext(pass.as_deref())) }?;
+        let call =
+            unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, &RecipeContext(pass.as_deref())) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
     }

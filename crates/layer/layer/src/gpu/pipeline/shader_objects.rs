@@ -286,13 +286,7 @@ pub(crate) struct ShaderObjectPlan {
 impl ShaderObjectPlan {
     pub(crate) fn into_variant(self, handle: ShaderEXT) -> ShaderObjectVariant {
         let unchecked = self.unchecked_because.map(Arc::from);
-        ShaderObjectVariant {
-            handle,
-            stage: self.stage,
-            requirements: self.requirements,
-            fixed: self.fixed,
-            unchecked,
-        }
+        ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed, unchecked }
     }
 }
 
@@ -568,8 +562,7 @@ impl DeviceChecks {
         };
         // SAFETY: the parameters are of this command, and what they lead to is valid by the contract of this function, or
         // ours.
-        let call =
-            unsafe { PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), &NoPackContext) };
+        let call = unsafe { PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), &NoPackContext) };
         let mut state = self.state();
         // SAFETY: the contract of this function: as many set layouts as each info says.
         let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });

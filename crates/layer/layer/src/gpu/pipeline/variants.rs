@@ -406,7 +406,11 @@ impl DeviceChecks {
         }
     }
 
-    pub(super) fn rebuild_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) -> Option<Arc<PipelineVariant>> {
+    pub(super) fn rebuild_variant(
+        &self,
+        checked: &InstrumentedPipeline,
+        style: &CheckStyle,
+    ) -> Option<Arc<PipelineVariant>> {
         let recipe = match checked.origin.as_ref().filter(|_| !self.has_failed())? {
             RebuildOrigin::Pipeline(recipe) => recipe,
             RebuildOrigin::Objects(combination) => return self.rebuild_objects(combination, checked.number, style),

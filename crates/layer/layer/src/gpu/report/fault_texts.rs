@@ -360,7 +360,9 @@ mod tests {
     #[test]
     fn fixes_are_plain() {
         let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 16, range: 64 };
-        let fix = names().fix(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4, is_signed: false }), 31).expect("a fix");
+        let fix = names()
+            .fix(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4, is_signed: false }), 31)
+            .expect("a fix");
         let text = "test the index before the access (`if (index < 16)`), or bind at least 128 bytes";
         assert_eq!((fix.text.as_str(), fix.is_verified), (text, false));
         let never = RecordedFault::Uninitialized { index: 3 };

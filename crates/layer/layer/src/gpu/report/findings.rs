@@ -18,7 +18,9 @@ use lavascope_instrument::{CELL_WORDS, Check, CheckSite, FaultRecord, IndexUnit,
 use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
-use super::codes::{BoundResourceKind, FaultCommand, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust};
+use super::codes::{
+    BoundResourceKind, FaultCommand, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
+};
 use super::fault_draws::{ExecutedCommands, FaultDraws, new_frames};
 use super::fault_launch::{FaultLaunch, bound_object, indices_note, launch_word};
 use super::fault_texts::{AddressFault, FaultNames, stage_word};
@@ -209,13 +211,7 @@ impl ChecksState {
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
-        let finding = finish_fault(
-            diagnostic,
-            objects,
-            (site, fault_site),
-            cell,
-            (Some(record.fault), shader),
-        );
+        let finding = finish_fault(diagnostic, objects, (site, fault_site), cell, (Some(record.fault), shader));
         let launch = Some(FaultLaunch::new(draw, executed, name));
         Some(CheckFinding::Fault(Box::new(ShaderFault { launch, indices, ..finding })))
     }
@@ -482,17 +478,7 @@ fn finish_fault(
     };
     diagnostic.explanation.insert(0, text);
     let check_site = *site;
-    ShaderFault {
-        diagnostic,
-        objects,
-        site: fault_site,
-        count,
-        error,
-        shader,
-        check_site,
-        indices: None,
-        launch: None,
-    }
+    ShaderFault { diagnostic, objects, site: fault_site, count, error, shader, check_site, indices: None, launch: None }
 }
 
 /// What the module of a shader says of a site.
@@ -613,7 +599,8 @@ impl DeviceChecks {
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
         // Messages have no other place for it.
-        let bound_text = |it: &DiagnosticObject| it.name.as_ref().map(|name| format!("Buffer {name:?} is bound there."));
+        let bound_text =
+            |it: &DiagnosticObject| it.name.as_ref().map(|name| format!("Buffer {name:?} is bound there."));
         let bound = located.as_ref().and_then(|it| bound_object(it, shader.names.binding, error.as_ref()));
         shader.names.buffer = bound.as_ref().and_then(|it| it.name.clone());
         diagnostic.explanation.extend(bound.as_ref().and_then(bound_text));

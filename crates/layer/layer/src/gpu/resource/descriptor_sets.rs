@@ -417,7 +417,8 @@ mod tests {
     /// A descriptor of several types is judged by what was written last.
     #[test]
     fn the_type_that_was_written_last_counts() {
-        let mutable = LayoutBinding { descriptor_type: DescriptorType::MUTABLE_EXT, count: 3, ..LayoutBinding::default() };
+        let mutable =
+            LayoutBinding { descriptor_type: DescriptorType::MUTABLE_EXT, count: 3, ..LayoutBinding::default() };
         let layout = Arc::new(SetLayoutState { bindings: vec![mutable], ..SetLayoutState::default() });
         let mut layouts = PipelineLayoutState::empty();
         layouts.sets = vec![Some(Arc::clone(&layout))];

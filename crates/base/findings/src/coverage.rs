@@ -356,6 +356,7 @@ mod tests {
             accesses: CheckedCount::new(1204, []),
             submits: CheckedCount::new(20, []),
             shaders: CheckedCount::default(),
+            commands: CheckedCount::default(),
             mapped: CheckedCount::default(),
         }
     }

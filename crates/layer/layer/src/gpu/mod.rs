@@ -198,6 +198,8 @@ pub(crate) struct ChecksState {
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
+    /// Sites that missed the buffer of their base pointer, and accessed another one: no faults.
+    legal_sites: HashSet<FaultSite>,
     /// In which draws and dispatches faults were seen.
     fault_draws: FaultDraws,
     reported_faults: Vec<ReportedFault>,

@@ -144,6 +144,10 @@ impl ChecksState {
             let Some(stage) = draw.variant.stages.iter().find(|it| it.shader == record.shader) else { continue };
             let Some(site) = stage.instrumented.site_of(record) else { continue };
             let fault_site = FaultSite::of(&draw.variant, stage, site);
+            if self.is_in_other_buffer(&record.fault, site.bytes) {
+                self.legal_sites.insert(fault_site);
+                continue;
+            }
             if !seen.contains(&fault_site) {
                 self.fault_draws.add(fault_site, place.frames);
                 seen.push(fault_site);
@@ -153,6 +157,15 @@ impl ChecksState {
             }
         }
         found
+    }
+
+    /// Whether all bytes of an access at a device address are in a buffer, if not in that of the base pointer.
+    fn is_in_other_buffer(&self, fault: &RecordedFault, size: u64) -> bool {
+        let RecordedFault::AddressOutOfBounds { address } = *fault else { return false };
+        match self.addresses.find(address) {
+            BufferAddressLookup::InBuffer { offset, bytes, .. } => offset.saturating_add(size) <= bytes,
+            _ => false,
+        }
     }
 
     /// The finding of a fault record.
@@ -225,6 +238,7 @@ impl ChecksState {
     pub(crate) fn forget_faults(&mut self, ended: &[Arc<PipelineVariant>], is_gone: impl Fn(u32) -> bool) {
         ended.iter().for_each(|it| it.is_retired.store(true, Ordering::Relaxed));
         self.reported_sites.retain(|it| !is_gone(it.pipeline));
+        self.legal_sites.retain(|it| !is_gone(it.pipeline));
     }
 
     /// Whether the fault of a site is already reported.
@@ -246,7 +260,7 @@ impl ChecksState {
         let stage = &variant.stages[stage];
         let site = stage.instrumented.site(number)?;
         let fault_site = FaultSite::of(variant, stage, site);
-        if !self.insert_fault(variant, fault_site) {
+        if self.legal_sites.contains(&fault_site) || !self.insert_fault(variant, fault_site) {
             return None;
         }
         let kind = BoundResourceKind::of(variant, stage, site);
@@ -283,7 +297,7 @@ impl ChecksState {
     /// Whether a variant has counted faults that are not reported.
     pub(crate) fn has_unreported(&self, variant: &PipelineVariant) -> bool {
         let counts = fault_counts(std::slice::from_ref(variant));
-        counts.keys().any(|it| !self.reported_sites.contains(it))
+        counts.keys().any(|it| !self.reported_sites.contains(it) && !self.legal_sites.contains(it))
             || variant.seen_sites().iter().any(|it| !self.is_reported(variant, *it))
     }
 

@@ -405,7 +405,7 @@ fn command_buffers_that_are_freed_give_back_what_they_had() {
 }
 
 /// Memory of the application, of the type that checks take theirs from.
-fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
+pub(crate) fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
     // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
     // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
     // objects end (lifetime, owner).

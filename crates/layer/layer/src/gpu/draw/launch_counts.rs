@@ -38,7 +38,7 @@ pub(crate) const OBJECT: &str =
     "shader objects created from binaries, and shader objects drawn with them, are not checked";
 
 impl UncheckedLaunch {
-    fn text<'a>(self, variant: Option<&'a PipelineVariant>) -> &'a str {
+    fn text(self, variant: Option<&PipelineVariant>) -> &str {
         match self {
             UncheckedLaunch::Shader => variant.and_then(|it| it.unchecked.as_deref()).unwrap_or(CHECKS_ENDED),
             UncheckedLaunch::NotRebuilt => NOT_REBUILT,

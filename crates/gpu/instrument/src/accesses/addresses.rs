@@ -301,7 +301,7 @@ impl FunctionRewriter<'_, '_> {
         let found = self.emit_result(Op::FunctionCall, pair, &operands);
         let remaining = self.emit_result(Op::CompositeExtract, uint, &[found, 0]);
         let preceding = self.emit_result(Op::CompositeExtract, uint, &[found, 1]);
-        let is_excused = self.is_null_of_wrong_load([low, high]);
+        let is_excused = self.emit_null_of_wrong_load([low, high]);
         AddressBounds { low, high, remaining, preceding, is_excused }
     }
 

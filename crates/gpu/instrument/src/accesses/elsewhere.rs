@@ -3,7 +3,7 @@
 //! A base pointer may be before or behind its buffer, or in the buffer of somebody else: a program may count elements
 //! from one, or from the end. So an access that fails the fast check relative to its base is checked a second time, by
 //! its own address. That is a call of a function with a branch, which returns at once if the first check was passed.
-//! Drivers inline it: with 20 of them, lavapipe compiles a shader four times as long, with 100 of them forty times. So
+//! Drivers inline it: with 20 of them, lavapipe takes three to four times as long for a shader, with 100 of them forty times. So
 //! only modules with few accesses have it ([`EXACT_ACCESSES_MAX`]). In the others an access that is not in the buffer of
 //! its base goes to scratch memory, and the host does not report it if its address is in another buffer.
 //!
@@ -105,11 +105,11 @@ impl FunctionRewriter<'_, '_> {
 
     /// Whether a load of this type gives null where it is wrong, because it may give a pointer.
     pub(crate) fn clears_pointers(&mut self, ty: Id) -> bool {
-        self.cx.has_addresses() && has_pointer(self.cx, ty, 0)
+        self.cx.uses_addresses() && has_pointer(self.cx, ty, 0)
     }
 
     /// Whether a base pointer is null because a load of it was wrong; none where that cannot be.
-    pub(crate) fn is_null_of_wrong_load(&mut self, [low, high]: [u32; 2]) -> Option<u32> {
+    pub(crate) fn emit_null_of_wrong_load(&mut self, [low, high]: [u32; 2]) -> Option<u32> {
         if !self.cx.loads_pointers() {
             return None;
         }
@@ -144,7 +144,7 @@ impl Context<'_> {
         variable
     }
 
-    fn has_addresses(&mut self) -> bool {
+    fn uses_addresses(&mut self) -> bool {
         if let Some(known) = self.wandering.has_addresses {
             return known;
         }

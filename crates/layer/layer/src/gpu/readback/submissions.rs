@@ -205,11 +205,11 @@ impl DeviceChecks {
         let mut now = std::mem::take(labels);
         drop(state);
         for slot in commands.iter().filter_map(|it| self.slot(*it)) {
-            slot.with(|it| {
-                if *it.outer_labels != now {
-                    it.outer_labels = Arc::new(now.clone());
+            slot.with(|buffer_state| {
+                if *buffer_state.outer_labels != now {
+                    buffer_state.outer_labels = Arc::new(now.clone());
                 }
-                it.labels.continue_labels(&mut now);
+                buffer_state.labels.continue_labels(&mut now);
             });
         }
         if !now.is_empty() {

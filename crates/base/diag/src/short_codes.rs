@@ -1,7 +1,7 @@
 //! The short forms of codes, which reports print and `--ignore` takes: `RAW` for `SYNC-HAZARD-READ-AFTER-WRITE`.
 
 /// Code and short form. Codes that name a function have the form of its first version, and of a draw.
-const SHORT_CODES: [(&str, &str); 33] = [
+const SHORT_CODES: [(&str, &str); 35] = [
     ("SYNC-HAZARD-READ-AFTER-WRITE", "RAW"),
     ("SYNC-HAZARD-WRITE-AFTER-READ", "WAR"),
     ("SYNC-HAZARD-WRITE-AFTER-WRITE", "WAW"),
@@ -29,9 +29,11 @@ const SHORT_CODES: [(&str, &str); 33] = [
     ("VUID-vkCmdDraw-None-08114", "DESCRIPTOR-UNWRITTEN"),
     ("VUID-vkCmdDraw-storageBuffers-06936", "STORAGE-BOUNDS"),
     ("VUID-vkCmdDraw-uniformBuffers-06935", "UNIFORM-BOUNDS"),
+    ("VUID-vkCmdDraw-None-08613", "STORAGE-BOUNDS"),
+    ("VUID-vkCmdDraw-None-08612", "UNIFORM-BOUNDS"),
     ("UNASSIGNED-Inline uniform block access out of bounds", "INLINE-BOUNDS"),
     ("UNASSIGNED-Descriptor Texel Buffer texel out of bounds", "TEXEL-BOUNDS"),
-    ("UNASSIGNED-Device address out of bounds", "ADDRESS-BOUNDS"),
+    ("VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819", "ADDRESS-BOUNDS"),
     ("VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281", "INSTANCE-REFERENCE"),
     ("UNASSIGNED-Acceleration structure reference unknown", "INSTANCE-REFERENCE-NV"),
     ("VVL-DEBUG-PRINTF", "PRINTF"),
@@ -64,6 +66,8 @@ mod tests {
             ("VUID-vkCmdDraw-storageBuffers-06936", Some("STORAGE-BOUNDS")),
             ("VUID-vkCmdDispatchIndirect-storageBuffers-06936", Some("STORAGE-BOUNDS")),
             ("VUID-vkCmdTraceRaysKHR-None-08114", Some("DESCRIPTOR-UNWRITTEN")),
+            ("VUID-vkCmdDispatch-None-08613", Some("STORAGE-BOUNDS")),
+            ("VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819", Some("ADDRESS-BOUNDS")),
             ("VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281", Some("INSTANCE-REFERENCE")),
             ("SYNC-vkCmdSetEvent2KHR-set-race", Some("SET-SET")),
             ("SYNC-vkCmdResetEvent-set-race", Some("RESET-SET")),

@@ -21,6 +21,9 @@ pub struct Coverage {
     pub submits: CheckedCount,
     /// Stages of pipelines, and shader objects. Without `gpu`, none is seen.
     pub shaders: CheckedCount,
+    /// Draws, dispatches and the like that were recorded. Without `gpu`, none is seen.
+    #[serde(skip_serializing_if = "CheckedCount::is_empty")]
+    pub commands: CheckedCount,
     /// Memories that stay mapped while the device works: host writes to them are checked or not.
     pub mapped: CheckedCount,
 }
@@ -67,6 +70,9 @@ const SHADER_CHECKS: [&str; 6] = [
     "gpu_acceleration_structures",
 ];
 
+/// What a command is that runs shaders.
+const COMMAND: &str = "draw or dispatch";
+
 impl CheckedCount {
     /// So many were checked, and the others were not.
     pub fn new(checked: u64, unchecked: impl IntoIterator<Item = UncheckedCount>) -> CheckedCount {
@@ -85,6 +91,11 @@ impl CheckedCount {
             Some(own) => own.count += more.count,
             None => self.unchecked.push(more.clone()),
         }
+    }
+
+    /// Whether there were none.
+    pub fn is_empty(&self) -> bool {
+        self.seen == 0
     }
 
     fn add(&mut self, more: &CheckedCount) {
@@ -115,6 +126,7 @@ impl Coverage {
         self.accesses.add(&more.accesses);
         self.submits.add(&more.submits);
         self.shaders.add(&more.shaders);
+        self.commands.add(&more.commands);
         self.mapped.add(&more.mapped);
     }
 
@@ -168,8 +180,18 @@ impl Coverage {
         all
     }
 
-    fn parts(&self) -> [(&'static str, &CheckedCount); 3] {
-        [("submit", &self.submits), ("access", &self.accesses), ("shader", &self.shaders)]
+    fn parts(&self) -> [(&'static str, &CheckedCount); 4] {
+        let commands = (COMMAND, &self.commands);
+        [("submit", &self.submits), ("access", &self.accesses), ("shader", &self.shaders), commands]
+    }
+
+    /// A requested check that no device could make, and why.
+    pub fn impossible_check(&self) -> Option<(&str, &str)> {
+        let is_it = |it: &&CheckState| {
+            it.is_wanted && !it.is_armed && !it.why.is_empty() && ["gpu", "printf"].contains(&it.name.as_str())
+        };
+        let check = self.checks.iter().find(is_it).filter(|_| self.shaders.checked == 0)?;
+        Some((&check.name, &check.why))
     }
 
     /// The share that was checked of whatever was checked least. Zero if nothing was seen.
@@ -252,6 +274,9 @@ impl Coverage {
         }
         if self.is_armed("gpu") {
             parts.push(format!("{} of {}", self.shaders.checked, count_text(self.shaders.seen, "shader")));
+            if self.commands.checked < self.commands.seen {
+                parts.push(part_text(COMMAND, &self.commands));
+            }
         }
         if parts.is_empty() { "nothing checked".to_owned() } else { parts.join(", ") + " checked" }
     }
@@ -307,6 +332,7 @@ fn count_text(number: u64, word: &str) -> String {
     match (number, word) {
         (2.. | 0, "access") => format!("{number} accesses"),
         (2.. | 0, "check of shaders") => format!("{number} checks of shaders"),
+        (2.. | 0, COMMAND) => format!("{number} draws and dispatches"),
         _ => count(number, word),
     }
 }
@@ -330,6 +356,7 @@ mod tests {
             accesses: CheckedCount::new(1204, []),
             submits: CheckedCount::new(20, []),
             shaders: CheckedCount::default(),
+            commands: CheckedCount::default(),
             mapped: CheckedCount::default(),
         }
     }

@@ -13,7 +13,8 @@ Exit codes:
   2  the device lacks something that the sample needs, or the arguments make no sense
   3  a Vulkan call failed
 
-LAVASCOPE_SAMPLE_DEVICE chooses a device by a part of its name.";
+LAVASCOPE_SAMPLE_DEVICE chooses a device by a part of its name.
+LAVASCOPE_SAMPLE_API is the Vulkan version that the sample asks for (1.0 to 1.3, or none), else 1.3.";
 
 /// Runs a small Vulkan program that checks its own result.
 #[derive(Clone, Debug, Parser)]
@@ -39,6 +40,9 @@ pub struct SampleArguments {
     /// Without the planted fault.
     #[arg(long)]
     pub fixed: bool,
+    /// Draw in a render pass object, where a fault is planted in dynamic rendering.
+    #[arg(long)]
+    pub render_pass: bool,
     /// Expect something that is not so, to show that the comparison can fail.
     #[arg(long, hide = true, conflicts_with = "no_check")]
     pub expect_wrong: bool,
@@ -57,6 +61,7 @@ impl SampleArguments {
             seed: self.seed,
             save: self.save.clone(),
             fault: if self.fixed { FaultMode::Fixed } else { FaultMode::Planted },
+            render_pass: self.render_pass,
             check: Check::new(mode),
         }
     }
@@ -69,6 +74,8 @@ pub(crate) struct SampleOptions {
     pub(crate) seed: u64,
     pub(crate) save: Option<PathBuf>,
     pub(crate) fault: FaultMode,
+    /// Whether render pass objects take the place of dynamic rendering.
+    pub(crate) render_pass: bool,
     pub(crate) check: Check,
 }
 

@@ -19,7 +19,7 @@
 //! | load from a buffer | one index becomes the last one that fits; several indices become zero |
 //! | store or atomic to a buffer | does not happen |
 //! | texel of a texel buffer | reads use texel zero; writes and atomics do not happen |
-//! | device address | goes to scratch memory; a load with one unsigned index reads the last element, if there is one |
+//! | device address | goes to scratch memory; a load of a pointer gives null |
 //!
 //! In a module with loops, a load that is out of bounds returns zero: the value of another element must not decide
 //! whether a loop ends. In other modules it returns the value in the table, which saves a selection for each load.
@@ -130,24 +130,7 @@ impl InstrumentedModule {
 
     /// The site that a record speaks of.
     pub fn site_of(&self, record: &FaultRecord) -> Option<&CheckSite> {
-        let check = match record.fault {
-            RecordedFault::IndexOutOfBounds { .. } => [Check::Descriptor, Check::Descriptor],
-            RecordedFault::Uninitialized { .. } => [Check::Descriptor, Check::Buffer],
-            RecordedFault::AddressOutOfBounds { .. } => [Check::Address, Check::Address],
-            RecordedFault::BufferOutOfBounds { .. } => [Check::Buffer, Check::Buffer],
-            RecordedFault::TexelOutOfBounds { .. } => [Check::Texel, Check::Texel],
-        };
-        let sites = || {
-            let numbered = self.sites.iter().filter(|it| it.decision.number().is_some());
-            numbered.filter(|it| it.at.0 == record.instruction && check.contains(&it.check))
-        };
-        // An instruction may use several descriptors: one that the module names is the one, or it is in bounds.
-        let is_it = |check_site: &&CheckSite| match record.fault {
-            RecordedFault::IndexOutOfBounds { .. } => check_site.element.is_none(),
-            RecordedFault::Uninitialized { index } => check_site.element.is_none_or(|it| it == index),
-            _ => true,
-        };
-        sites().find(is_it).or_else(|| sites().next())
+        self.site(record.site)
     }
 }
 

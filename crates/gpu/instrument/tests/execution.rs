@@ -34,8 +34,8 @@ impl Checked {
     /// The text of the line that a record speaks of.
     fn line(&self, record: usize) -> String {
         let module = Module::parse(&self.words).expect("a module");
-        let at = lavascope_spirv::InstructionIndex(self.outcome.records[record].instruction);
-        module.source(at).and_then(|it| it.text).unwrap_or_default().trim().to_owned()
+        let site = self.made.site_of(&self.outcome.records[record]).expect("a site");
+        module.source(site.at).and_then(|it| it.text).unwrap_or_default().trim().to_owned()
     }
 
     /// How often the fault of a record happened, and the smallest and largest index of it.
@@ -217,8 +217,8 @@ fn addresses_past_a_buffer_go_to_scratch_memory() {
             let checked = run(&gpu, &words, &options, &dispatch);
             let expected: Vec<u32> = match shift {
                 0 => (1..65).collect(),
-                10 => (0..64).map(|it| if it < 54 { it + 11 } else { 64 }).collect(),
-                _ => vec![64; 64],
+                10 => (0..64).map(|it| if it < 54 { it + 11 } else { 1 }).collect(),
+                _ => vec![1; 64],
             };
             assert_eq!(checked.outcome.buffers[1], expected, "{options:?} {shift}");
             if shift == 0 {

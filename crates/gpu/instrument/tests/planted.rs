@@ -12,7 +12,7 @@ use common::{
 use lavascope_instrument::{
     CELL_WORDS, Guard, InstrumentOptions, InstrumentedModule, RecordedFault, RootLocation, ShaderInvocation,
 };
-use lavascope_spirv::{InstructionIndex, Module, Specialization, reflect};
+use lavascope_spirv::{Module, Specialization, reflect};
 
 /// Every pixel of the triangle that is drawn.
 const PIXELS: u32 = 64;
@@ -69,7 +69,7 @@ impl Planted {
             let ShaderInvocation::Fragment { .. } = record.invocation else { panic!("{record:?}") };
             let site = self.made.site_of(record).expect("a site");
             let number = site.decision.number().expect("a number") * CELL_WORDS;
-            let line = module.source(InstructionIndex(record.instruction)).and_then(|it| it.text).unwrap_or_default();
+            let line = module.source(site.at).and_then(|it| it.text).unwrap_or_default();
             let descriptor = found.descriptors.iter().find(|it| Some((it.set, it.binding)) == site.binding);
             let length = descriptor.map_or(0, |it| it.count.unwrap_or(4));
             all.push((record.fault, self.outcome.cells[number as usize], line, length));

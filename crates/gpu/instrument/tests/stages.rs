@@ -125,8 +125,7 @@ fn records_of_every_stage_can_be_read() {
         let words = [10, 77, 5, *model as u32, 1, 2, 3, 0, 6, 6];
         let buffer: Vec<u32> = std::iter::once(10).chain(words).collect();
         let records = decode(&buffer).expect("records");
-        let [FaultRecord { shader: 77, instruction: 5, invocation: stage, fault: error, count: 1 }] = records[..]
-        else {
+        let [FaultRecord { shader: 77, site: 5, invocation: stage, fault: error, count: 1 }] = records[..] else {
             panic!("{records:?}")
         };
         assert_eq!(error, RecordedFault::IndexOutOfBounds { index: 6, length: 6 });

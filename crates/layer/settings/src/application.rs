@@ -135,6 +135,9 @@ fn collect_setting(setting: &LayerSetting, order: Reverse<usize>, place: &Settin
     let Some(meaning) = key_meaning(namespace, name) else {
         if namespace == Namespace::Own {
             collector.report_unknown(place, name, name, str::to_owned);
+        } else {
+            let text = setting_text(values, KeyMeaning::Words("")).unwrap_or_default();
+            collector.note_foreign(place, name, &text);
         }
         return;
     };

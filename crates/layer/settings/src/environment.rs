@@ -20,6 +20,9 @@ const PREFIXES: [(&str, Namespace, PrefixOwner); 8] = [
     ("LAVASCOPE_", Namespace::Own, PrefixOwner::Lavascope),
 ];
 
+/// Nobody but the Khronos layer has such variables.
+const KHRONOS_PREFIX: &str = "VK_KHRONOS_VALIDATION_";
+
 /// Variables of other parts of Lavascope; a `*` stands for anything.
 const OTHER_VARIABLES: [&str; 6] = [
     "LAVASCOPE_LAYER_LIBRARY",
@@ -64,6 +67,8 @@ fn collect_one(name: &str, value: &OsStr, collector: &mut Collector) {
     let ours = fitting().find(|it| it.3 == PrefixOwner::Lavascope && !is_other_variable(name));
     if let Some((at, key, ..)) = ours {
         collector.report_unknown(&place, name, key, |it| format!("{}{}", PREFIXES[at].0, it.to_ascii_uppercase()));
+    } else if let Some(key) = name.strip_prefix(KHRONOS_PREFIX) {
+        collector.note_foreign(&place, &key.to_ascii_lowercase(), &value.to_string_lossy());
     }
 }
 

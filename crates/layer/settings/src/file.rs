@@ -102,7 +102,7 @@ impl LineReader<'_> {
         place: &SettingSource,
         collector: &mut Collector,
     ) {
-        let Some(meaning) = key_meaning(namespace, key) else { return };
+        let Some(meaning) = key_meaning(namespace, key) else { return collector.note_foreign(place, key, value) };
         if self.is_text {
             let rank = Rank::File(namespace, self.number);
             collector.add(namespace, meaning, OsStr::new(value), rank, place);

@@ -3,6 +3,7 @@
 //! The sources name keys and texts; this module finds what they mean, reads the values and lets the strongest win.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
 use crate::application::{self, ApplicationSettings};
@@ -10,7 +11,7 @@ use crate::file::{self, SettingsFile};
 use crate::problem::{MessageSeverity, PROBLEMS_MAX, Problem, SettingSource, quoted};
 use crate::table::{Alias, FOREIGN_WORDS, KeyMeaning, SETTINGS, Setting, Settings, aliases};
 use crate::value::{InvalidValue, SettingValue, split};
-use crate::{OWN_LAYER, environment};
+use crate::{KHRONOS_LAYER, OWN_LAYER, environment};
 use lavascope_collections::nearest;
 
 /// Everything that may hold settings, as it was found.
@@ -117,6 +118,8 @@ pub(crate) struct Collector {
     assignments: Vec<Assignment>,
     problems: Vec<Problem>,
     problems_skipped: usize,
+    /// Settings of the Khronos layer that mean nothing here, and where the first of them stands.
+    foreign: Option<(SettingSource, BTreeSet<String>)>,
 }
 
 struct Assignment {
@@ -150,6 +153,23 @@ impl Collector {
                 .allowed("the names in docs/settings.md")
                 .suggestion(nearest(key, known, 1).pop().map(written));
         self.report(problem);
+    }
+
+    /// A setting of the Khronos layer that is not one of ours. Whoever switches it off asks for nothing.
+    pub(crate) fn note_foreign(&mut self, place: &SettingSource, key: &str, value: &str) {
+        const OFF: [&str; 4] = ["off", "false", "0", "false32"];
+        if !OFF.iter().any(|it| it.eq_ignore_ascii_case(value.trim())) {
+            let names = &mut self.foreign.get_or_insert_with(|| (place.clone(), BTreeSet::new())).1;
+            names.insert(quoted(key));
+        }
+    }
+
+    /// Reports them, all at once.
+    fn report_foreign(&mut self) {
+        let Some((place, names)) = self.foreign.take() else { return };
+        let names = names.into_iter().collect::<Vec<_>>().join(", ");
+        let message = format!("settings of {KHRONOS_LAYER} that this layer does not have: {names}");
+        self.report(Problem::new(MessageSeverity::Note, &place, message));
     }
 
     /// Takes the text of a key that is known.
@@ -240,6 +260,7 @@ impl Collector {
         }
         leave_capture_alone(&mut all);
         self.report_unsupported(&all);
+        self.report_foreign();
         if self.problems_skipped > 0 {
             let message = format!("{} more problems with settings are not shown", self.problems_skipped);
             let last = self.problems.last().map_or(SettingSource::Default, |it| it.source.clone());

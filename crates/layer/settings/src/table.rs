@@ -279,13 +279,8 @@ settings! {
     }
     gpu_shaders: Vec<String> {
         kind: SettingKind::Texts, default: "", exists: true,
-        help: "Check only the shaders of these names, as regular expressions: of modules, entry points and source files.",
+        help: "Check only the shaders of these names, as regular expressions: of modules, entry points, source files and pipelines.",
         aliases: [Key("gpuav_shaders_to_instrument")],
-    }
-    gpu_pipelines: Vec<String> {
-        kind: SettingKind::Texts, default: "", exists: true,
-        help: "Report only faults in pipelines of these names, as regular expressions.",
-        aliases: [],
     }
     gpu_sample: u64 {
         kind: SettingKind::Int { min: 1, max: 1 << 32 }, default: "1", exists: true,

@@ -98,7 +98,7 @@ fn a_file_is_read_line_by_line() {
 
 #[test]
 fn what_belongs_to_others_is_passed_over() {
-    let text = "# a comment\n\nkhronos_validation.validate_core = perhaps\nkhronos_validation.sync = on\n\
+    let text = "# a comment\n\nkhronos_validation.validate_core = off\nkhronos_validation.sync =\n\
         khronos_validation.message_id_filter =\nlunarg_api_dump.file = TRUE\nfile = 1\n";
     assert_eq!(resolve(&file(text)), (Settings::default(), vec![]));
     let variables = [
@@ -115,12 +115,30 @@ fn what_belongs_to_others_is_passed_over() {
         ("PATH", "x"),
     ];
     assert_eq!(resolve(&environment(&variables)), (Settings::default(), vec![]));
-    let others = vec![strings("VK_LAYER_LUNARG_api_dump", "sync", &["on"]), strings(KHRONOS, "sync", &["on"])];
+    let others = vec![strings("VK_LAYER_LUNARG_api_dump", "sync", &["on"]), strings(KHRONOS, "sync", &["off"])];
     assert_eq!(resolve(&application(others)), (Settings::default(), vec![]));
     let disables =
         ApplicationSettings { disabled_features: (1..8).collect(), disabled_checks: vec![1], ..Default::default() };
     let sources = Sources { application: disables, ..Sources::default() };
     assert_eq!(resolve(&sources), (Settings::default(), vec![]));
+}
+
+/// Whatever the sources ask of the Khronos layer that this one does not have is one note.
+#[test]
+fn settings_of_the_khronos_layer_that_are_not_ours_are_reported_once() {
+    let text = "khronos_validation.validate_core = true\nkhronos_validation.fine_grained_locking = 1\n\
+        khronos_validation.validate_core = true\nkhronos_validation.thread_safety = false\n";
+    let all = Sources {
+        environment: environment(&[("VK_KHRONOS_VALIDATION_BEST_PRACTICES", "on")]).environment,
+        application: application(vec![strings(KHRONOS, "gpuav_no_such_thing", &["on"])]).application,
+        ..file(text)
+    };
+    let (settings, problems) = resolve(&all);
+    assert_eq!(settings, Settings::default());
+    let texts: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let names = "\"best_practices\", \"fine_grained_locking\", \"gpuav_no_such_thing\", \"validate_core\"";
+    assert_eq!(texts.len(), 1, "{texts:?}");
+    assert!(texts[0].ends_with(&format!("that this layer does not have: {names}")), "{texts:?}");
 }
 
 #[test]

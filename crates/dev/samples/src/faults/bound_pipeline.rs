@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use ash::vk;
 
+use super::classic_pass::classic_target;
 use super::context::{EXTENT, FORMAT, FaultContext, GREEN, LAYOUT, WORDS};
 use crate::common::{
     Buffer, Feature, Gpu, GraphicsPipeline, Needs, RenderTarget, SampleImage, Shader, binding_of, shader,
@@ -142,6 +143,7 @@ impl BoundPipeline {
     ) -> Result<BoundPipeline, Failure> {
         let (layout, set) = create_set(lab, bound)?;
         let (bindings, attributes) = (&[], &[]);
+        let target = if lab.uses_render_pass() { classic_target(lab)? } else { target };
         let DrawShaders { vertex, middle, fragment } = shaders;
         let pipeline = make(
             lab,

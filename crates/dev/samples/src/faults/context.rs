@@ -8,7 +8,7 @@ use std::ops::Deref;
 use ash::vk;
 
 use crate::arguments::{FaultMode, SampleOptions};
-use crate::common::{BarrierScope, Buffer, Gpu, MemoryPlacement, Needs, SampleImage, image_info, scope};
+use crate::common::{BarrierScope, Buffer, Feature, Gpu, MemoryPlacement, Needs, SampleImage, image_info, scope};
 use crate::failure::Failure;
 
 pub(super) const SIDE: u32 = 16;
@@ -37,7 +37,9 @@ impl Deref for FaultContext<'_> {
 
 impl<'a> FaultContext<'a> {
     pub(super) fn new(options: &'a SampleOptions, needs: &Needs) -> Result<FaultContext<'a>, Failure> {
-        Ok(FaultContext::of(Gpu::new(needs)?, options))
+        let is_needed = |it: &&Feature| !options.render_pass || **it != Feature::DynamicRendering;
+        let features: Vec<Feature> = needs.features.iter().filter(is_needed).copied().collect();
+        Ok(FaultContext::of(Gpu::new(&Needs { features: &features, ..*needs })?, options))
     }
 
     pub(super) fn of(gpu: Gpu, options: &'a SampleOptions) -> FaultContext<'a> {
@@ -59,6 +61,11 @@ impl<'a> FaultContext<'a> {
             FaultMode::Planted => planted,
             FaultMode::Fixed => fixed,
         }
+    }
+
+    /// Whether it draws in a render pass object.
+    pub(super) fn uses_render_pass(&self) -> bool {
+        self.options.render_pass
     }
 
     pub(super) fn is_fixed(&self) -> bool {

@@ -5,6 +5,7 @@
 
 mod bound_pipeline;
 pub(crate) mod bounds;
+mod classic_pass;
 pub(crate) mod commands;
 mod context;
 pub(crate) mod ray_tracing;

@@ -5,15 +5,15 @@
 //! checked like one of a buffer that begins there; any other access looks up its own address. Addresses are pairs of
 //! words, since not every device has 64-bit integers.
 //!
-//! The base pointer must itself be in a buffer, and the access in the same one. A buffer of more than 4 GiB counts as
-//! if it had no end.
+//! The base pointer may be anywhere: an access that is not in the buffer of its base is checked by its own address
+//! (`elsewhere`). A buffer of more than 4 GiB counts as if it had no end.
 
 use crate::checks::check_cache::{AddressKey, DerivedValue};
 use std::num::NonZeroU32;
 
 use lavascope_spirv::{Id, InstructionIndex};
 use smallvec::SmallVec;
-use spirv::{GlslStd450Op, Op};
+use spirv::Op;
 
 use crate::accesses::buffers::{GuardedPointer, divided};
 use crate::analysis::access_path::AccessPath;
@@ -27,22 +27,26 @@ use crate::{Check, CheckDecision, CheckSite, IndexUnit, ShaderTable, UncheckedRe
 #[derive(Clone, Copy)]
 pub(crate) struct AddressBounds {
     /// The two words of the address.
-    low: u32,
-    high: u32,
+    pub(crate) low: u32,
+    pub(crate) high: u32,
     /// Bytes up to the end of the buffer, and bytes before: none of either, where there is no buffer.
     remaining: u32,
     preceding: u32,
+    /// Whether it is null because a load of it was wrong, if that can be.
+    is_excused: Option<u32>,
 }
 
 /// The values that the check of an access computes.
 struct AddressCheck {
     ok: u32,
+    /// Whether a fault has a cause that was reported.
+    is_excused: Option<u32>,
     details: [Option<u32>; 3],
     index_unit: IndexUnit,
 }
 
 impl FunctionRewriter<'_, '_> {
-    /// Checks an access at a device address. A wrong one goes to scratch memory, or to the first element if it reads.
+    /// Checks an access at a device address. A wrong one goes to scratch memory.
     pub(crate) fn check_address(
         &mut self,
         at: InstructionIndex,
@@ -88,10 +92,16 @@ impl FunctionRewriter<'_, '_> {
         };
         match other {
             Some(_) => self.cx.add_site(CheckSite { decision: CheckDecision::Repeated, ..site }),
-            None => self.check(CheckSite { index_unit: found.index_unit, ..site }, found.ok, found.details, false),
+            None => {
+                let ok = match found.is_excused {
+                    Some(excused) => self.emit_bool(Op::LogicalOr, &[found.ok, excused]),
+                    None => found.ok,
+                };
+                self.check(CheckSite { index_unit: found.index_unit, ..site }, ok, found.details, false);
+            }
         }
         let made = match &simple {
-            Some(path) => self.redirected(pointer, base, path, size, found.ok, is_written),
+            Some(path) => self.redirected(pointer, base, path, size, found.ok),
             None => self.scratch_unless(pointer, found.details[1].zip(found.details[2]), found.ok),
         };
         let made = made.unwrap_or(pointer.0);
@@ -127,8 +137,10 @@ impl FunctionRewriter<'_, '_> {
         let (low, high) = (Some(bounds.low), Some(bounds.high));
         let [term] = path.terms[..] else {
             let ok = self.emit_has_bytes(bounds, least);
+            let ok = self.check_elsewhere(ok, bounds, path, size);
             let details = [Some(self.cx.uint_constant(0)), low, high];
-            return AddressCheck { ok, details, index_unit: IndexUnit::Constant { offset: path.offset } };
+            let index_unit = IndexUnit::Constant { offset: path.offset };
+            return AddressCheck { ok, is_excused: bounds.is_excused, details, index_unit };
         };
         let uint = self.cx.ids.uint;
         let index = path.indices[term.position];
@@ -157,11 +169,13 @@ impl FunctionRewriter<'_, '_> {
         } else {
             self.emit_bool(Op::ULessThan, &[number, count])
         };
-        let counted = IndexUnit::Elements { offset: path.offset, stride: term.stride };
-        AddressCheck { ok, details: [Some(number), low, high], index_unit: counted }
+        let ok = self.check_elsewhere(ok, bounds, path, size);
+        let index_unit =
+            IndexUnit::Elements { offset: path.offset, stride: term.stride, is_signed: self.is_signed(index) };
+        AddressCheck { ok, is_excused: bounds.is_excused, details: [Some(number), low, high], index_unit }
     }
 
-    fn is_signed(&self, index: Id) -> bool {
+    pub(crate) fn is_signed(&self, index: Id) -> bool {
         let ty = self.cx.types.of_value(index).and_then(|it| self.cx.types.integer(it));
         ty.is_some_and(|it| it.1)
     }
@@ -197,50 +211,22 @@ impl FunctionRewriter<'_, '_> {
         })
     }
 
-    /// The last element that fits behind a base; the first one, if none does.
-    fn emit_last_fitting_or_first(&mut self, bounds: AddressBounds, least: u64, stride: u64) -> u32 {
-        let (last, is_enough) = (self.emit_last_fitting(bounds, least, stride), self.emit_has_bytes(bounds, least));
-        self.cached_value(DerivedValue::LastFittingOrFirst { remaining: bounds.remaining, least, stride }, |body| {
-            let zero = body.cx.uint_constant(0);
-            body.emit_result(Op::Select, body.cx.ids.uint, &[is_enough, last, zero])
-        })
-    }
-
     /// Any other access: its own address is looked up.
     fn check_whole_address(&mut self, pointer: Id, size: u64) -> AddressCheck {
         self.restore_chain();
-        let (low, high, left, _) = self.look_up(pointer);
+        let AddressBounds { low, high, remaining, is_excused, .. } = self.look_up(pointer);
         let size = self.cx.uint_constant(size as u32);
-        let ok = self.emit_bool(Op::UGreaterThanEqual, &[left, size]);
+        let ok = self.emit_bool(Op::UGreaterThanEqual, &[remaining, size]);
         let details = [Some(self.cx.uint_constant(0)), Some(low), Some(high)];
-        AddressCheck { ok, details, index_unit: IndexUnit::Constant { offset: 0 } }
+        AddressCheck { ok, is_excused, details, index_unit: IndexUnit::Constant { offset: 0 } }
     }
 
     /// The pointer of a simple access that may be used.
-    fn redirected(
-        &mut self,
-        pointer: Id,
-        base: Id,
-        path: &AccessPath,
-        size: u64,
-        ok: u32,
-        is_written: bool,
-    ) -> Option<u32> {
+    fn redirected(&mut self, pointer: Id, base: Id, path: &AccessPath, size: u64, ok: u32) -> Option<u32> {
         let bounds = self.address_bounds(base);
-        let halves = Some((bounds.low, bounds.high));
-        let start = match path.terms[..] {
-            [] => self.cached_value(DerivedValue::PointerOrScratch { ok, base: base.0 }, |body| {
-                body.scratch_unless(base, halves, ok).unwrap_or(base.0)
-            }),
-            // The first element is there, or there is no buffer at all.
-            [term] if !is_written && !self.is_signed(path.indices[term.position]) => {
-                let is_any = self.emit_has_bytes(bounds, path.offset + size);
-                self.cached_value(DerivedValue::FirstOrScratch { ok: is_any, base: base.0 }, |body| {
-                    body.scratch_unless(base, halves, is_any).unwrap_or(base.0)
-                })
-            }
-            _ => self.scratch_unless(base, halves, ok)?,
-        };
+        let start = self.cached_value(DerivedValue::PointerOrScratch { ok, base: base.0 }, |body| {
+            body.scratch_unless(base, Some((bounds.low, bounds.high)), ok).unwrap_or(base.0)
+        });
         self.cx.scratch_bytes = self.cx.scratch_bytes.max(path.offset + size);
         if path.indices.is_empty() {
             return Some(start);
@@ -248,16 +234,7 @@ impl FunctionRewriter<'_, '_> {
         let mut operands: SmallVec<[u32; 8]> = SmallVec::from_slice(&[start]);
         for (place, index) in path.indices.iter().enumerate() {
             let is_term = path.terms.iter().any(|it| it.position == place);
-            let can_cut = !is_written && !self.is_signed(*index);
-            operands.push(match is_term {
-                true if can_cut => {
-                    let number = self.as_uint(*index)?;
-                    let last = self.emit_last_fitting_or_first(bounds, path.offset + size, path.terms[0].stride);
-                    self.cx.glsl(&mut self.out, GlslStd450Op::UMin, &[number, last])
-                }
-                true => self.select_index(*index, ok, None, true)?,
-                false => index.0,
-            });
+            operands.push(if is_term { self.select_index(*index, ok, None, true)? } else { index.0 });
         }
         let ty = self.cx.types.of_value(pointer)?;
         Some(self.chain(ty.0, &operands))
@@ -292,8 +269,7 @@ impl FunctionRewriter<'_, '_> {
             }
             None => (None, self.block),
         };
-        let (low, high, left, before) = bounds.unwrap_or_else(|| self.look_up(base));
-        let bounds = AddressBounds { low, high, remaining: left, preceding: before };
+        let bounds = bounds.unwrap_or_else(|| self.look_up(base));
         self.check_cache.address_bounds.insert(key, (block, bounds));
         bounds
     }
@@ -313,7 +289,7 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// The words of an address, the bytes from it to the end of its buffer, and those before it.
-    fn look_up(&mut self, pointer: Id) -> (u32, u32, u32, u32) {
+    fn look_up(&mut self, pointer: Id) -> AddressBounds {
         self.cx.tables_used[ShaderTable::Addresses as usize] = true;
         let (uint, pair, find) = (self.cx.ids.uint, self.cx.ids.uint_pair, self.cx.ids.find);
         let address = self.emit_result(Op::Bitcast, pair, &[pointer.0]);
@@ -323,13 +299,14 @@ impl FunctionRewriter<'_, '_> {
         operands.extend(self.cx.table_parameter().map(|_| self.table(ShaderTable::Addresses)));
         operands.extend([low, high]);
         let found = self.emit_result(Op::FunctionCall, pair, &operands);
-        let left = self.emit_result(Op::CompositeExtract, uint, &[found, 0]);
-        let before = self.emit_result(Op::CompositeExtract, uint, &[found, 1]);
-        (low, high, left, before)
+        let remaining = self.emit_result(Op::CompositeExtract, uint, &[found, 0]);
+        let preceding = self.emit_result(Op::CompositeExtract, uint, &[found, 1]);
+        let is_excused = self.emit_null_of_wrong_load([low, high]);
+        AddressBounds { low, high, remaining, preceding, is_excused }
     }
 
     /// A value that is made once, where that is on every way to here.
-    fn cached_value(&mut self, key: DerivedValue, make: impl FnOnce(&mut Self) -> u32) -> u32 {
+    pub(crate) fn cached_value(&mut self, key: DerivedValue, make: impl FnOnce(&mut Self) -> u32) -> u32 {
         if let Some((block, id)) = self.check_cache.derived_values.get(&key).copied()
             && self.dominators.dominates(self.cx.module, block, self.block)
         {

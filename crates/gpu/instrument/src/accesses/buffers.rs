@@ -534,7 +534,7 @@ struct Fits {
 pub(crate) fn index_unit_of(path: &AccessPath) -> IndexUnit {
     match path.terms[..] {
         [] => IndexUnit::Constant { offset: path.offset },
-        [term] => IndexUnit::Elements { offset: path.offset, stride: term.stride },
+        [term] => IndexUnit::Elements { offset: path.offset, stride: term.stride, is_signed: false },
         _ => IndexUnit::Bytes,
     }
 }

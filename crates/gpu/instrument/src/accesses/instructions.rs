@@ -88,7 +88,10 @@ impl FunctionRewriter<'_, '_> {
                 self.restore_chain();
                 self.touch_buffer(pointer, &path, guarded.ok, TouchMode::READ);
                 match guard {
-                    AccessGuard::Branch => self.emit_under_guard(guarded, instruction, &[]),
+                    AccessGuard::Branch => {
+                        self.note_pointer_load(instruction.id(1), guarded.ok);
+                        self.emit_under_guard(guarded, instruction, &[]);
+                    }
                     AccessGuard::Select => self.selected_load(guarded, instruction, &[(3, guarded.pointer)]),
                 }
             }
@@ -96,17 +99,23 @@ impl FunctionRewriter<'_, '_> {
     }
 
     /// Writes a load with either guard. In a module with loops, the result of a wrong load is zero: the value of
-    /// another element must not decide whether a loop ends. The same holds if the device promises zeros.
+    /// another element must not decide whether a loop ends. The same holds if the device promises zeros, and for
+    /// pointers.
     pub(crate) fn selected_load(
         &mut self,
         guarded: GuardedPointer,
         instruction: Instruction<'_>,
         changes: &[(usize, u32)],
     ) {
-        let Some(ok) = guarded.ok.filter(|_| self.cx.zero_faulty_loads) else {
+        let ty = instruction.id(1);
+        let is_zeroed = self.cx.zero_faulty_loads || self.clears_pointers(ty);
+        let Some(ok) = guarded.ok.filter(|_| is_zeroed) else {
             return self.copy_with(instruction, changes);
         };
-        let ty = instruction.id(1);
+        self.note_pointer_load(ty, Some(ok));
+        if self.is_address_type(ty) {
+            return self.load_pointer_or_null(ok, instruction, changes);
+        }
         let Some(condition) = self.condition_for(ok, ty) else {
             let can_skip = self.can_split && self.cx.types.has_null(ty);
             return self.emit_under_guard(

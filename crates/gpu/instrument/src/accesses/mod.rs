@@ -15,6 +15,7 @@
 
 pub(crate) mod addresses;
 pub(crate) mod buffers;
+pub(crate) mod elsewhere;
 pub(crate) mod images;
 pub(crate) mod instructions;
 pub(crate) mod remaining_bytes;

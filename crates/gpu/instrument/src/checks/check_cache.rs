@@ -45,11 +45,6 @@ pub(crate) enum DerivedValue {
         least: u64,
         stride: u64,
     },
-    LastFittingOrFirst {
-        remaining: u32,
-        least: u64,
-        stride: u64,
-    },
     FittingCount {
         remaining: u32,
         least: u64,
@@ -70,10 +65,13 @@ pub(crate) enum DerivedValue {
         ok: u32,
         base: u32,
     },
-    /// The pointer to the first element, or scratch memory if there is no buffer.
-    FirstOrScratch {
+    /// Whether an access is fine that may not be in the buffer of its base, by the lower word of that.
+    Elsewhere {
         ok: u32,
-        base: u32,
+        low: u32,
+        offset: u64,
+        size: u64,
+        index: u32,
     },
 }
 

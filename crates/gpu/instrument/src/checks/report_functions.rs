@@ -7,6 +7,7 @@
 use lavascope_spirv::{Id, Section};
 use spirv::{Decoration, GlslStd450Op, Op};
 
+use crate::accesses::elsewhere::{emit_index_bytes, emit_sum};
 use crate::checks::debug_printf::PRINTED;
 use crate::interface::fault_records::HEAD_WORDS;
 use crate::rewrite::context::{Context, FaultVariables, emit};
@@ -26,6 +27,7 @@ pub(crate) fn add_report_functions(cx: &mut Context<'_>, stages: &InvocationSour
         let print = print(cx, stages);
         cx.editor.add(Section::Functions, print);
     }
+    cx.add_find_access();
     if cx.tables_used[ShaderTable::Addresses as usize] {
         let find = crate::interface::address_table::find_address_function(cx);
         cx.editor.add(Section::Functions, find);
@@ -255,19 +257,11 @@ fn address_fault(
     cell: SiteInfo,
     [index, low, high]: [u32; 3],
 ) -> FaultWords {
-    let uint = cx.ids.uint;
     let zero = cx.uint_constant(0);
-    let pair = cx.editor.find_or_add_type(Op::TypeStruct, &[uint, uint]).0;
     let [_, offset, stride, _] = cell;
-    let product = cx.emit_result(code, Op::UMulExtended, pair, &[index, stride]);
-    let bytes = [0, 1].map(|half| cx.emit_result(code, Op::CompositeExtract, uint, &[product, half]));
-    let mut sum = [low, high];
-    for [add_low, add_high] in [[offset, zero], bytes] {
-        let both = cx.emit_result(code, Op::IAddCarry, pair, &[sum[0], add_low]);
-        let [lower, carry] = [0, 1].map(|half| cx.emit_result(code, Op::CompositeExtract, uint, &[both, half]));
-        let upper = if add_high == zero { sum[1] } else { cx.emit_result(code, Op::IAdd, uint, &[sum[1], add_high]) };
-        sum = [lower, cx.emit_result(code, Op::IAdd, uint, &[upper, carry])];
-    }
+    let bytes = emit_index_bytes(cx, code, index, stride);
+    let start = emit_sum(cx, code, [low, high], [offset, zero]);
+    let sum = emit_sum(cx, code, start, bytes);
     let (error, count) = (cx.uint_constant(Check::Address as u32), cx.uint_constant(2));
     FaultWords { error, count, words: [sum[0], sum[1], sum[1]] }
 }

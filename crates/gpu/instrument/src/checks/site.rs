@@ -77,7 +77,8 @@ pub enum IndexUnit {
     /// Nothing: all is constant, and the first byte is this one.
     Constant { offset: u64 },
     /// Elements: the first byte is at `offset` plus the index times the stride.
-    Elements { offset: u64, stride: u64 },
+    /// The index may have a sign where it counts from an address.
+    Elements { offset: u64, stride: u64, is_signed: bool },
     /// Bytes, the lower 32 bits of where the first one is.
     Bytes,
 }
@@ -87,7 +88,9 @@ impl IndexUnit {
     pub fn first_byte(self, index: u32) -> u64 {
         match self {
             IndexUnit::Constant { offset } => offset,
-            IndexUnit::Elements { offset, stride } => offset.saturating_add(u64::from(index).saturating_mul(stride)),
+            IndexUnit::Elements { offset, stride, .. } => {
+                offset.saturating_add(u64::from(index).saturating_mul(stride))
+            }
             IndexUnit::Bytes => u64::from(index),
         }
     }

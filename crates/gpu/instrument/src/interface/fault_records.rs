@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | 0 | the size of the record in words |
 //! | 1 | the shader's id, from a specialization constant |
-//! | 2 | the index of the instruction in the original module, counted from the first one behind the header |
+//! | 2 | the number of the site; for prints, the index of the instruction in the original module |
 //! | 3 | the stage: the number of its execution model |
 //! | 4 to 6 | the invocation ([`ShaderInvocation`]); always three words |
 //! | 7 | the error |
@@ -40,8 +40,8 @@ pub const HEAD_WORDS: u32 = 8;
 pub struct FaultRecord {
     /// The id of the shader, from a specialization constant.
     pub shader: u32,
-    /// Which instruction of the module before it was instrumented, counted from the first one behind the header.
-    pub instruction: u32,
+    /// The number of the site in its module: an instruction may have several.
+    pub site: u32,
     pub invocation: ShaderInvocation,
     pub fault: RecordedFault,
     /// The number of faults: one if the record has none.
@@ -118,7 +118,7 @@ impl FaultRecord {
     /// The record as a shader writes it. The count stands behind it unless it is one.
     pub fn encode(&self) -> Vec<u32> {
         let (code, own) = self.fault.words();
-        let mut words = vec![0, self.shader, self.instruction, self.invocation.model()];
+        let mut words = vec![0, self.shader, self.site, self.invocation.model()];
         words.extend(self.invocation.words());
         words.push(code);
         words.extend(own);
@@ -171,7 +171,7 @@ fn for_each(buffer: &[u32], mut take: impl FnMut(&[u32], usize) -> Result<(), De
 
 fn decode_one(words: &[u32], word: usize) -> Result<FaultRecord, DecodeError> {
     let size = words.len() as u32;
-    let &[_, shader, instruction, stage, a, b, c, error, ref own @ ..] = words else {
+    let &[_, shader, site, stage, a, b, c, error, ref own @ ..] = words else {
         return Err(DecodeError::Size { word, size, error: 0 });
     };
     let least = own_words(error).ok_or(DecodeError::Code { word, error })?;
@@ -182,7 +182,7 @@ fn decode_one(words: &[u32], word: usize) -> Result<FaultRecord, DecodeError> {
         _ => return Err(DecodeError::Size { word, size, error }),
     };
     let stage = ShaderInvocation::read(stage, [a, b, c]).ok_or(DecodeError::Stage { word, stage })?;
-    Ok(FaultRecord { shader, instruction, invocation: stage, fault: RecordedFault::read(error, own), count })
+    Ok(FaultRecord { shader, site, invocation: stage, fault: RecordedFault::read(error, own), count })
 }
 
 /// How many words an error has of its own.
@@ -291,7 +291,7 @@ mod tests {
 
     fn fragment(error: RecordedFault, count: u32) -> FaultRecord {
         let stage = ShaderInvocation::Fragment { coordinates: [419.5, 254.5] };
-        FaultRecord { shader: 7, instruction: 108, invocation: stage, fault: error, count }
+        FaultRecord { shader: 7, site: 108, invocation: stage, fault: error, count }
     }
 
     #[test]

@@ -111,7 +111,8 @@ fn put_site(to: &mut Vec<u32>, check_site: &CheckSite) {
     put_wide(to, check_site.bytes);
     let (kind, offset, stride) = match check_site.index_unit {
         IndexUnit::Constant { offset } => (0, offset, 0),
-        IndexUnit::Elements { offset, stride } => (1, offset, stride),
+        IndexUnit::Elements { offset, stride, is_signed: false } => (1, offset, stride),
+        IndexUnit::Elements { offset, stride, is_signed: true } => (3, offset, stride),
         IndexUnit::Bytes => (2, 0, 0),
     };
     to.push(kind);
@@ -247,7 +248,8 @@ impl WordReader<'_> {
         let (offset, stride) = (self.wide()?, self.wide()?);
         let counted = match (kind, offset, stride) {
             (0, offset, 0) => IndexUnit::Constant { offset },
-            (1, offset, stride) => IndexUnit::Elements { offset, stride },
+            (1, offset, stride) => IndexUnit::Elements { offset, stride, is_signed: false },
+            (3, offset, stride) => IndexUnit::Elements { offset, stride, is_signed: true },
             (2, 0, 0) => IndexUnit::Bytes,
             _ => return None,
         };

@@ -6,6 +6,7 @@ use lavascope_spirv::{Editor, Id, Module, Reserved, Section};
 use rustc_hash::FxHashMap;
 use spirv::{AddressingModel, Capability, Decoration, MemoryModel, Op, Scope, StorageClass};
 
+use crate::accesses::elsewhere::{SIGNED, WanderingPointers};
 use crate::analysis::access_path::AccessPaths;
 use crate::analysis::types::Types;
 use crate::analysis::value_bounds::ValueBounds;
@@ -14,7 +15,7 @@ use crate::rewrite::table_access::{TableAccess, TablePointerTypes};
 use crate::{CELL_WORDS, Check, CheckDecision, CheckSite, Guard, IndexUnit, InstrumentOptions, RootLocation};
 
 /// Instructions behind this one are recorded as this one: the number shares its word with the kind of check.
-const INSTRUCTION_MAX: u32 = 0x0fff_ffff;
+const NUMBER_MAX: u32 = 0x0fff_ffff;
 /// Numbers below are found without hashing: those of sites, and places in tables.
 const SMALL: usize = 8192;
 
@@ -79,6 +80,7 @@ pub(crate) struct Context<'a> {
     pub(crate) continues_after_flush: bool,
     /// Whether the bytes before an address matter.
     pub(crate) needs_preceding_bytes: bool,
+    pub(crate) wandering: WanderingPointers,
     /// A pointer to the root table, in a function that has one from its beginning on.
     pub(crate) local_root: Option<u32>,
 }
@@ -180,6 +182,7 @@ impl<'a> Context<'a> {
             calls_flush: false,
             continues_after_flush: false,
             needs_preceding_bytes: false,
+            wandering: WanderingPointers::default(),
             local_root: None,
         }
     }
@@ -231,7 +234,7 @@ impl<'a> Context<'a> {
     /// Notes a site that is checked, and gives it a number.
     pub(crate) fn add_numbered_site(&mut self, mut site: CheckSite, is_hoisted: bool) -> u32 {
         let number = self.site_infos.len() as u32;
-        self.site_infos.push(info(&site));
+        self.site_infos.push(info(&site, number));
         site.decision = if is_hoisted { CheckDecision::Hoisted { number } } else { CheckDecision::Checked { number } };
         self.sites.push(site);
         number
@@ -262,17 +265,19 @@ impl<'a> Context<'a> {
     }
 }
 
-/// Instruction and kind of check in one word, and the values for a record besides the remembered details. For a known
+/// The number of the site and the kind of its check in one word, and the values for a record besides the remembered details. For a known
 /// buffer: the set plus one, the word at which the states of the binding begin, relative to the set, and the element.
 /// For an access at an address: offset and stride.
-fn info(site: &CheckSite) -> [u32; 4] {
-    let word = site.at.0.min(INSTRUCTION_MAX) | (site.check as u32) << 28;
+fn info(site: &CheckSite, number: u32) -> [u32; 4] {
+    let word = number.min(NUMBER_MAX) | (site.check as u32) << 28;
     match (site.check, site.element, site.binding, site.index_unit) {
         (Check::Buffer, Some(element), Some((set, binding)), _) => {
             let place = binding.saturating_mul(BINDING_WORDS).saturating_add(1);
             [word, set.saturating_add(1), place, element]
         }
-        (Check::Address, _, _, IndexUnit::Elements { offset, stride }) => [word, offset as u32, stride as u32, 0],
+        (Check::Address, _, _, IndexUnit::Elements { offset, stride, is_signed }) => {
+            [word, offset as u32, stride as u32 | if is_signed { SIGNED } else { 0 }, 0]
+        }
         (Check::Address, _, _, IndexUnit::Constant { offset }) => [word, offset as u32, 0, 0],
         _ => [word, 0, 0, 0],
     }

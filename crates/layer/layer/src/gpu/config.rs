@@ -1,11 +1,12 @@
 //! The checks and reports that the settings select.
 
 use lavascope_instrument::{Checks, RecordedFault};
-use lavascope_settings::Settings;
+use lavascope_settings::{MessageSeverity, Settings};
 
 use crate::gpu::pipeline::selection::ShaderSelection;
 use crate::gpu::pipeline::shader_cache::ShaderCache;
 use crate::gpu::report_unusable;
+use crate::loader::instance::report_setting_problem;
 use crate::report::messages::Messages;
 
 /// Number of words for the fault records of one draw.
@@ -71,6 +72,14 @@ impl ChecksConfig {
             selection: ShaderSelection::from_settings(settings, &mut complain),
             cache,
         })
+    }
+
+    /// Reports patterns of the user that have matched nothing, once each.
+    pub(crate) fn report_unmatched(&self, messages: &Messages) {
+        for pattern in self.selection.take_unmatched() {
+            let text = format!("`{pattern}` matches no module, entry point, source file or pipeline");
+            report_setting_problem(messages, MessageSeverity::Warning, "setting gpu_shaders", &text);
+        }
     }
 
     /// The setting that asks for all this, for messages.

@@ -185,6 +185,8 @@ pub(crate) struct ChecksState {
     names: DebugNames,
     /// The debug labels of queues, outermost first.
     queue_labels: HashMap<u64, Vec<String>>,
+    /// The debug labels that command buffers have left open on each queue, outermost first.
+    command_labels: HashMap<u64, Vec<String>>,
     structures: AccelerationStructures,
     /// The acceleration structures of `VK_NV_ray_tracing`.
     structures_nv: AccelerationStructures,
@@ -200,6 +202,8 @@ pub(crate) struct ChecksState {
     variants: Vec<Arc<PipelineVariant>>,
     /// Faults that were reported.
     reported_sites: HashSet<FaultSite>,
+    /// Sites that missed the buffer of their base pointer, and accessed another one: no faults.
+    legal_sites: HashSet<FaultSite>,
     /// In which draws and dispatches faults were seen.
     fault_draws: FaultDraws,
     reported_faults: Vec<ReportedFault>,
@@ -285,10 +289,11 @@ impl DeviceChecks {
             state: Mutex::default(),
         };
         if gpu.create_own_objects().is_none() {
-            report_unusable(&instance.messages, setting, NO_MEMORY);
+            report_unusable_on_device(&instance.messages, setting, NO_MEMORY);
             gpu.end();
             return None;
         }
+        coverage::add_checked_device();
         let gpu = Arc::new(gpu);
         watch_exit(&gpu);
         install(table);
@@ -420,6 +425,7 @@ impl DeviceChecks {
         if !*has_ended {
             self.stop_feedback();
             self.readback_all();
+            self.report_unmatched();
         }
     }
 
@@ -538,6 +544,12 @@ pub(crate) fn report_unusable(messages: &Messages, place: &str, text: &str) {
     instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
 }
 
+/// The same for one device: another one may be able to make the checks.
+pub(crate) fn report_unusable_on_device(messages: &Messages, place: &str, text: &str) {
+    coverage::add_unchecked_device(place.trim_start_matches("setting "), text);
+    instance::report_problem(messages, MessageSeverity::Error, c"UNASSIGNED-GPU-Assisted-Validation", (place, text));
+}
+
 fn warn_about(messages: &Messages, place: &str, text: &str) {
     instance::report_setting_problem(messages, MessageSeverity::Warning, place, text);
 }
@@ -551,16 +563,6 @@ fn warn_about(messages: &Messages, place: &str, text: &str) {
 unsafe fn checks_of<'a>(handle: u64) -> Option<&'a Arc<DeviceChecks>> {
     // SAFETY: the contract of this function: the handle is alive, and so is its device for as long as it is used.
     unsafe { WATCHED_DEVICES.get(dispatch_key(handle)) }?.gpu.as_ref()
-}
-
-/// State that decides which pointers of a call of a device are read.
-///
-/// # Safety
-///
-/// The device must be alive, and stay so while the result is used.
-unsafe fn pack_context_of<'a>(device: Device) -> Option<&'a crate::intercept::handle_table::HandleTable> {
-    // SAFETY: by the contract of this function the device is alive while the result is used.
-    unsafe { WATCHED_DEVICES.get(dispatch_key(device.0)) }.map(|it| it.handles())
 }
 
 /// The address of a variable as an output parameter. The caller reads the variable only after the called function has

@@ -31,6 +31,34 @@ pub(crate) unsafe fn take_next_link(p_next: Ptr<Opaque>, s_type: i32) -> Option<
     Some(*next)
 }
 
+/// Where a chain stands, so that a create call can be repeated: each layer moves it on.
+pub(crate) struct ChainPosition {
+    link: *mut LayerCreateInfo,
+    layer_info: Ptr<LayerLink>,
+}
+
+impl ChainPosition {
+    /// # Safety
+    ///
+    /// As for [`take_next_link`].
+    pub(crate) unsafe fn of(p_next: Ptr<Opaque>, s_type: i32) -> Option<ChainPosition> {
+        // SAFETY: the contract of this function is that of `find_link`, which gives a link of the chain.
+        let link = unsafe { find_link(p_next, s_type, LAYER_LINK_INFO) }?;
+        // SAFETY: as above.
+        Some(ChainPosition { link, layer_info: unsafe { (*link).layer_info } })
+    }
+
+    /// Moves the chain back.
+    ///
+    /// # Safety
+    ///
+    /// The create call of the chain must not have returned to the loader.
+    pub(crate) unsafe fn restore(&self) {
+        // SAFETY: the link is writable (`take_next_link`), and is there until the create call returns.
+        unsafe { (*self.link).layer_info = self.layer_info };
+    }
+}
+
 /// How the loader learns of dispatchable objects of ours.
 ///
 /// # Safety

@@ -1,5 +1,6 @@
 //! Devices: made and ended.
 
+use std::ffi::CStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,13 +13,14 @@ use crate::gpu::{self, DeviceChecks};
 use crate::intercept::calls::forward_recorded;
 use crate::intercept::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::intercept::headless_surface::HeadlessDevice;
-use crate::loader::chain::{find_set_loader_data, take_next_link};
+use crate::loader::chain::{ChainPosition, find_set_loader_data, take_next_link};
 use crate::loader::creation_failure;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::instance::{InstanceData, has_name};
 use crate::loader::interface::*;
 use crate::loader::pnext_chain::find_in_chain;
 use crate::loader::proc_addr::{CHAINS, WATCHED_DEVICES};
+use crate::loader::raised_version;
 use crate::memory::{HostVisibleMemories, MemoryImportRequest};
 use crate::pictures::{self, Pictures};
 use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled};
@@ -33,6 +35,8 @@ use crate::report::validation::Inbox;
 pub(crate) struct DeviceData {
     pub(crate) handle: Device,
     pub(crate) get_device_proc_addr: GetProcAddr,
+    /// The version above which core commands are hidden from the application, because it did not ask for it.
+    pub(crate) hidden_above: Option<u32>,
     pub(crate) table: DeviceTable,
     /// Who listens to its calls; nobody, if zero.
     pub(crate) listeners: Listeners,
@@ -137,7 +141,7 @@ unsafe fn create_in_chain<const CHAIN: usize>(params: &CreateDeviceParams) -> Op
         unsafe { call_next(instance, create, params, (import_request.as_ref(), gpu_request.as_ref())) };
     if result == Result::SUCCESS {
         if let Some(config) = instance.gpu.as_ref().filter(|_| gpu_request.is_some() && !is_enabled.1) {
-            gpu::report_unusable(&instance.messages, config.setting(), FEATURES_REFUSED);
+            gpu::report_unusable_on_device(&instance.messages, config.setting(), FEATURES_REFUSED);
         }
         // SAFETY: VUID-vkCreateDevice-pDevice-parameter: a place, which the call that succeeded has written.
         let device = unsafe { *params.p_device.as_ptr() };
@@ -219,6 +223,8 @@ unsafe fn new_device_data(
     DeviceData {
         handle: device,
         get_device_proc_addr: get_device,
+        // SAFETY: `get_device` gives the functions of this device.
+        hidden_above: unsafe { hidden_above(instance, device, get_device) },
         table,
         listeners: instance.listeners,
         has_debug_utils: instance.has_debug_utils,
@@ -232,6 +238,18 @@ unsafe fn new_device_data(
         pictures: pictures.map(Arc::new),
         messages: Arc::clone(&instance.messages),
     }
+}
+
+/// The version above which core commands are hidden from the application; none if none are.
+///
+/// # Safety
+///
+/// The device must be alive, and `get_device` must be the `vkGetDeviceProcAddr` of what comes next in its chain.
+unsafe fn hidden_above(instance: &InstanceData, device: Device, get_device: GetProcAddr) -> Option<u32> {
+    let asked = instance.application_version?;
+    // SAFETY: the contract of this function.
+    let has = |name: &CStr| unsafe { next_proc_addr(get_device, device.0, name) }.0 != 0;
+    raised_version::hides_newer_commands(has).then_some(asked)
 }
 
 /// Whether a device was made with `VK_EXT_device_fault` and its feature.
@@ -263,7 +281,7 @@ unsafe fn gpu_request(instance: &InstanceData, params: &CreateDeviceParams) -> O
     let setting = instance.gpu.as_ref()?.setting();
     // SAFETY: the contract of this function, which is that of `DeviceRequest::of`.
     let found = unsafe { gpu::DeviceRequest::of(instance, params) };
-    found.map_err(|text| gpu::report_unusable(&instance.messages, setting, text)).ok()
+    found.map_err(|text| gpu::report_unusable_on_device(&instance.messages, setting, text)).ok()
 }
 
 /// Where messages about a new device wait.
@@ -288,6 +306,10 @@ unsafe fn call_next(
     let CreateDeviceParams { physical_device, p_create_info, p_allocator, p_device } = *params;
     let mut is_enabled = (false, false);
     let mut next = || {
+        // SAFETY: VUID-vkCreateDevice-pCreateInfo-parameter, by the contract of this function; null has no chain.
+        let chain = unsafe { p_create_info.as_ptr().as_ref() }.map_or(Ptr::NULL, |it| it.p_next);
+        // SAFETY: the contract of this function: the chain of a create info that the loader handed to this layer.
+        let position = unsafe { ChainPosition::of(chain, LOADER_DEVICE_CREATE_INFO) };
         for (import_request, gpu) in [(import_request, gpu), (None, gpu), (import_request, None)] {
             if import_request.is_none() && gpu.is_none() {
                 continue;
@@ -297,6 +319,12 @@ unsafe fn call_next(
             let info = unsafe { *p_create_info.as_ptr() };
             let info = gpu.map_or(info, |it| it.info(&info));
             let info = import_request.map_or(info, |it| it.device_create_info(&info));
+            let (first, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
+            // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function, or a
+            // list of a wish: as many names as it says.
+            let names = unsafe { gpu::DeviceRequest::extension_names(gpu, first, count) };
+            let (count, first) = (names.len() as u32, Ptr::to_slice(&names));
+            let info = DeviceCreateInfo { enabled_extension_count: count, pp_enabled_extension_names: first, ..info };
             // SAFETY: the contract of this function for `create`. The info differs from the application's in extensions
             // and features that the wishes found the driver to have; what it leads to is the application's, or the
             // wishes', and both outlive the call.
@@ -305,6 +333,8 @@ unsafe fn call_next(
                 is_enabled = (import_request.is_some(), gpu.is_some());
                 return result;
             }
+            // SAFETY: the contract of this function: the call has not returned.
+            position.iter().for_each(|it| unsafe { it.restore() });
         }
         // SAFETY: the contract of this function: the next `vkCreateDevice`, with what this layer got from the loader.
         unsafe { create(physical_device, p_create_info, p_allocator, p_device) }

@@ -11,14 +11,15 @@ use crate::gpu;
 use crate::intercept::calls::forward_recorded;
 use crate::intercept::handle_table::{HandleTable, PROCESS_HANDLES};
 use crate::intercept::headless_surface;
-use crate::loader::chain::take_next_link;
+use crate::loader::chain::{ChainPosition, take_next_link};
 use crate::loader::creation_failure;
 use crate::loader::dispatch::dispatch_key;
 use crate::loader::interface::*;
 use crate::loader::pnext_chain::InstanceChainInfo;
 use crate::loader::proc_addr::{CHAINS, WATCHED_INSTANCES, c_str};
+use crate::loader::raised_version::{RaisedVersion, asked_version};
 use crate::memory::MemoryInterest;
-use crate::process::catch_panic::{catch_panic, is_disabled, silence_panics};
+use crate::process::catch_panic::{catch_panic, is_disabled, run_if_enabled, silence_panics};
 use crate::process::library;
 use crate::process::listeners::Listeners;
 use crate::process::process_state::{PROCESS_STATE, ReadingGuard};
@@ -49,8 +50,10 @@ pub(crate) struct InstanceData {
     pub(crate) memory_interest: Option<MemoryInterest>,
     /// Whether a capture has what the device writes into memory that the host can see.
     pub(crate) wants_results: bool,
-    /// The version of Vulkan that the application is written for.
+    /// The version of Vulkan that the driver was asked for.
     pub(crate) api_version: u32,
+    /// The version that the application asked for, where the driver was asked for more.
+    pub(crate) application_version: Option<u32>,
     /// What shaders check themselves, and what of it is shown; none if nothing.
     pub(crate) gpu: Option<Arc<gpu::ChecksConfig>>,
     /// What surfaces of ours stand in the place of; none where there are none.
@@ -157,7 +160,7 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     // SAFETY: the contract of this function, which is that of `next_in_chain`.
     let next_link = unsafe { next_in_chain(params) }?;
     // SAFETY: the contract of this function; `way` was found in the chain of these parameters.
-    let result = unsafe { call_next(&next_link, params, listeners) };
+    let (result, raised) = unsafe { call_next(&next_link, params, listeners) };
     if result == Result::SUCCESS {
         let unseen = listeners.has_any(Listeners::SURFACES);
         let data = |mut table| InstanceData {
@@ -173,7 +176,8 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
             has_debug_report: wishes.has_debug_report,
             memory_interest: memory_interest(&settings),
             wants_results: settings.capture_results,
-            api_version: wishes.api_version,
+            api_version: raised.unwrap_or(wishes.api_version),
+            application_version: raised.map(|_| asked_version(wishes.api_version)),
             gpu: gpu::ChecksConfig::from_settings(&settings, &messages).map(Arc::new),
             pictures: pictures::ScreenshotFrames::of(&settings).map(Arc::new),
             reserves_set: settings.gpu_reserve_binding_slot,
@@ -190,22 +194,65 @@ unsafe fn create_first<const CHAIN: usize>(params: &CreateInstanceParams) -> Opt
     Some(result)
 }
 
+/// Calls what comes next. Returns also the version that the driver was asked for, if that is more than the application
+/// asks for.
+///
 /// # Safety
 ///
 /// The parameters must be those of a `vkCreateInstance` that the loader passed to this layer, which has not returned,
 /// and `way` must be what `next_in_chain` found for them.
-unsafe fn call_next(next_link: &NextLayer, params: &CreateInstanceParams, listeners: Listeners) -> Result {
+unsafe fn call_next(
+    next_link: &NextLayer,
+    params: &CreateInstanceParams,
+    listeners: Listeners,
+) -> (Result, Option<u32>) {
     let CreateInstanceParams { p_create_info, p_allocator, p_instance } = *params;
-    if listeners.is_empty() {
-        // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link`
-        // has moved the chain on.
-        return unsafe { (next_link.create)(p_create_info, p_allocator, p_instance) };
-    }
-    // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link` has
-    // moved the chain on.
+    // SAFETY: the next `vkCreateInstance` of the chain, which gets what this layer got from the loader; `take_next_link`
+    // has moved the chain on.
     let next = || unsafe { (next_link.create)(p_create_info, p_allocator, p_instance) };
-    // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `next` makes the call.
-    unsafe { forward_recorded(&PROCESS_HANDLES, listeners, Command::CreateInstance, params, next) }
+    if listeners.is_empty() {
+        return (next(), None);
+    }
+    let mut asked = None;
+    let raised = || {
+        let is_wanted = listeners.has_any(Listeners::GPU);
+        // SAFETY: the contract of this function.
+        match is_wanted.then(|| unsafe { create_raised(next_link, params) }).flatten() {
+            Some((result, version)) => {
+                asked = Some(version);
+                result
+            }
+            None => next(),
+        }
+    };
+    // SAFETY: the contract of this function: parameters of this command, which obey its VUIDs; `raised` makes the call.
+    let result = unsafe { forward_recorded(&PROCESS_HANDLES, listeners, Command::CreateInstance, params, raised) };
+    (result, asked)
+}
+
+/// Asks the driver for the version that checks in shaders need. None if the application asks for it itself, or if it is
+/// refused.
+///
+/// # Safety
+///
+/// As for [`call_next`].
+unsafe fn create_raised(next_link: &NextLayer, params: &CreateInstanceParams) -> Option<(Result, u32)> {
+    // SAFETY: VUID-vkCreateInstance-pCreateInfo-parameter, by the contract of this function; null is none.
+    let info = unsafe { params.p_create_info.as_ptr().as_ref() }?;
+    // SAFETY: the contract of this function: the info of a valid call.
+    let raised = unsafe { RaisedVersion::of(info) }?;
+    // SAFETY: the contract of this function: the chain of a create info that the loader handed to this layer.
+    let position = unsafe { ChainPosition::of(info.p_next, LOADER_INSTANCE_CREATE_INFO) }?;
+    let info = raised.info(info);
+    // SAFETY: the next `vkCreateInstance` of the chain, with the application's parameters but for the version; all of it
+    // outlives the call.
+    let result = unsafe { (next_link.create)(Ptr::to(&info), params.p_allocator, params.p_instance) };
+    if result == Result::SUCCESS {
+        return Some((result, raised.version()));
+    }
+    // SAFETY: the contract of this function: the call has not returned.
+    unsafe { position.restore() };
+    None
 }
 
 /// The second of us in one chain, or the only one after everything was switched off.
@@ -232,6 +279,7 @@ unsafe fn create_passthrough<const CHAIN: usize>(params: &CreateInstanceParams) 
             memory_interest: None,
             wants_results: false,
             api_version: 0,
+            application_version: None,
             gpu: None,
             headless_surfaces: None,
             pictures: None,
@@ -367,6 +415,8 @@ pub(crate) unsafe extern "system" fn destroy<const CHAIN: usize>(instance: Insta
     let key = unsafe { dispatch_key(instance.0) };
     let data = catch_panic("vkDestroyInstance", || CHAINS[CHAIN].instances.remove(key), || None);
     let Some(data) = data else { return };
+    let last_words = || data.gpu.iter().for_each(|it| it.report_unmatched(&data.messages));
+    run_if_enabled("vkDestroyInstance", last_words, || ());
     data.messages.set_alive(false);
     let Some(destroy) = data.table.destroy_instance else { return };
     // SAFETY: the next `vkDestroyInstance` of the chain, with what the application passed to it.

@@ -10,3 +10,4 @@ pub(crate) mod instance;
 pub(crate) mod interface;
 pub(crate) mod pnext_chain;
 pub(crate) mod proc_addr;
+pub(crate) mod raised_version;

@@ -23,6 +23,7 @@ use crate::loader::dispatch::{DispatchMap, WatchedDispatch, dispatch_key};
 use crate::loader::instance;
 use crate::loader::instance::InstanceData;
 use crate::loader::interface::*;
+use crate::loader::raised_version::is_newer_command;
 use crate::loader::{device_limits, enumerate};
 use crate::process::catch_panic::catch_panic;
 use crate::process::listeners::Listeners;
@@ -268,6 +269,9 @@ pub(crate) unsafe extern "system" fn get_device_proc_addr<const CHAIN: usize>(de
         // SAFETY: the link that the loader gave in `vkCreateDevice` has this function for this device, and it gets what
         // the application passed to `vkGetDeviceProcAddr`.
         let next = unsafe { (data.get_device_proc_addr)(device, name) };
+        if data.hidden_above.is_some_and(|it| is_newer_command(text, it)) {
+            return None;
+        }
         if next.0 == 0 && data.has_debug_utils {
             return Some(debug_utils_of_device(text));
         }

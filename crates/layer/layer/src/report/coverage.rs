@@ -50,6 +50,9 @@ static COVERAGE: Mutex<ProcessCoverage> = Mutex::new(ProcessCoverage {
     process: 0,
     checks: Vec::new(),
     shaders: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
+    commands: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
+    has_checked_device: false,
+    armed_before: None,
     mapped: CheckedCount { seen: 0, checked: 0, unchecked: Vec::new() },
     inline: None,
     off_thread: None,
@@ -64,6 +67,12 @@ struct ProcessCoverage {
     /// Those of all instances.
     checks: Vec<CheckState>,
     shaders: CheckedCount,
+    /// Draws and dispatches.
+    commands: CheckedCount,
+    /// Whether the checks of shaders work on any device.
+    has_checked_device: bool,
+    /// The checks as they were before a device could not make them: another device may.
+    armed_before: Option<Vec<CheckState>>,
     mapped: CheckedCount,
     /// By the mode of the validation.
     inline: Option<ValidatedWork>,
@@ -86,8 +95,8 @@ pub(crate) struct ValidatedWork {
 
 impl ProcessCoverage {
     fn coverage(&self) -> Coverage {
-        let (shaders, mapped) = (self.shaders.clone(), self.mapped.clone());
-        let mut all = Coverage { checks: self.checks.clone(), shaders, mapped, ..Coverage::default() };
+        let (shaders, mapped, commands) = (self.shaders.clone(), self.mapped.clone(), self.commands.clone());
+        let mut all = Coverage { checks: self.checks.clone(), shaders, commands, mapped, ..Coverage::default() };
         for validated in self.inline.iter().chain(&self.off_thread) {
             let ValidatedWork { calls, work, unsupported } = validated.clone();
             let late = UncheckedCount { reason: SUBMIT_TIME_OFF.to_owned(), count: work.skipped_submits };
@@ -106,7 +115,8 @@ impl ProcessCoverage {
     fn begin(&mut self, process: u32) {
         (self.process, self.checks, self.has_findings) = (process, Vec::new(), false);
         (self.shaders, self.inline, self.off_thread, self.written) = (CheckedCount::default(), None, None, None);
-        self.mapped = CheckedCount::default();
+        (self.mapped, self.commands) = (CheckedCount::default(), CheckedCount::default());
+        (self.has_checked_device, self.armed_before) = (false, None);
     }
 
     /// Writes what is new.
@@ -181,6 +191,32 @@ pub(crate) fn add_khronos_name() {
     all.write();
 }
 
+/// The checks of shaders work on a new device.
+pub(crate) fn add_checked_device() {
+    let mut all = lock();
+    all.has_checked_device = true;
+    if let Some(checks) = all.armed_before.take() {
+        all.checks = checks;
+    }
+}
+
+/// The checks of shaders do not work on a new device. They count as not made unless another device can make them.
+pub(crate) fn add_unchecked_device(name: &str, why: &str) {
+    let mut all = lock();
+    if all.has_checked_device {
+        return;
+    }
+    if all.armed_before.is_none() {
+        all.armed_before = Some(all.checks.clone());
+    }
+    if !all.checks.iter().any(|it| it.name == name) {
+        // Prints are no check, but somebody asked for them.
+        all.checks.push(CheckState { name: name.to_owned(), is_wanted: true, is_armed: true, why: String::new() });
+    }
+    drop(all);
+    disarm(name, why);
+}
+
 /// A check that the settings switch on cannot be made.
 pub(crate) fn disarm(name: &str, why: &str) {
     let mut all = lock();
@@ -222,6 +258,34 @@ pub(crate) fn count_unchecked_shaders(count: usize, why: &str) {
     let before = all.shaders.seen;
     all.shaders.add_unchecked(&UncheckedCount { reason: why.to_owned(), count: count as u64 });
     all.write_at_powers_of_two(before);
+}
+
+/// Shaders that were left out are checked from now on, because their pipeline has got a name that is selected.
+pub(crate) fn select_shaders_later(count: u64, why: &str) {
+    let mut all = lock();
+    let shaders = &mut all.shaders;
+    let Some(left) = shaders.unchecked.iter_mut().find(|it| it.reason == why) else { return };
+    let count = left.count.min(count);
+    left.count -= count;
+    shaders.checked += count;
+    shaders.unchecked.retain(|it| it.count > 0);
+}
+
+/// A command buffer with draws and dispatches was recorded: how many, and how many of them are not checked.
+pub(crate) fn count_launches(seen: u64, unchecked: &[(Arc<str>, u64)]) {
+    let mut all = lock();
+    if !all.is_gpu_wanted() {
+        return;
+    }
+    let checked = if all.checks_shaders() { seen.saturating_sub(unchecked.iter().map(|it| it.1).sum()) } else { 0 };
+    all.commands.seen += checked;
+    all.commands.checked += checked;
+    if !all.checks_shaders() {
+        return all.commands.add_unchecked(&UncheckedCount { reason: NO_SHADER_CHECKS.to_owned(), count: seen });
+    }
+    for (reason, count) in unchecked {
+        all.commands.add_unchecked(&UncheckedCount { reason: reason.as_ref().to_owned(), count: *count });
+    }
 }
 
 /// A memory stays mapped while the device works. `unchecked` is why host writes to it are not checked.
@@ -322,11 +386,6 @@ fn checks_of(settings: &Settings) -> Vec<CheckState> {
         let is_armed = is_on && exists && is_refined_armed;
         checks.push(CheckState { name: name.to_owned(), is_wanted: is_armed, is_armed, why });
     }
-    let is_checked = checks.iter().any(|it| it.name == "gpu" && it.is_armed);
-    if is_checked && !settings.gpu_pipelines.is_empty() {
-        let why = format!("only faults in pipelines that match {} are reported", settings.gpu_pipelines.join(", "));
-        checks.push(CheckState { name: "gpu_pipelines".to_owned(), is_wanted: true, is_armed: true, why });
-    }
     checks
 }
 
@@ -385,7 +444,5 @@ mod tests {
         }
         assert_eq!(state(&checks(&all_on), "gpu_vertex_fetch").1, "not in this version");
         assert_eq!(state(&checks(&[("LAVASCOPE_CAPTURE", "a")]), "sync"), (false, "off beside a capture"));
-        let limited = checks(&[("LAVASCOPE_GPU", "1"), ("LAVASCOPE_GPU_PIPELINES", "sky")]);
-        assert!(state(&limited, "gpu_pipelines").1.contains("sky"));
     }
 }

@@ -140,7 +140,7 @@ impl Calls {
         Calls(outcome.file("calls.txt").lines().map(str::to_owned).collect())
     }
 
-    fn count(&self, command: &str) -> usize {
+    pub(crate) fn count(&self, command: &str) -> usize {
         self.0.iter().filter(|it| *it == command).count()
     }
 
@@ -405,7 +405,7 @@ fn command_buffers_that_are_freed_give_back_what_they_had() {
 }
 
 /// Memory of the application, of the type that checks take theirs from.
-fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
+pub(crate) fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
     // SAFETY: each object is created, used and destroyed in this order in this block or by the caller, what structures
     // point to lives in this frame, and only this thread uses the queue and the pool; work is waited for before its
     // objects end (lifetime, owner).
@@ -423,7 +423,7 @@ fn allocate(world: &World, bytes: u64) -> Result<vk::DeviceMemory, vk::Result> {
 }
 
 /// The size of the layer's blocks.
-const BLOCK: u64 = 256 << 10;
+pub(crate) const BLOCK: u64 = 256 << 10;
 
 /// The memory of a command buffer can be reused by another one, but first of all by the application.
 #[test]

@@ -19,6 +19,7 @@
 //!   must accept such calls, and that is tested. Objects that a test does not destroy before their device (against
 //!   `VUID-vkDestroyDevice-device-05137`) stay in those tables.
 
+mod api_version;
 mod capture;
 mod child;
 mod coverage;
@@ -41,5 +42,6 @@ mod queues;
 mod settings;
 mod termination;
 mod threads;
+mod unchecked;
 mod validation;
 mod world;

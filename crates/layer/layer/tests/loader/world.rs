@@ -25,6 +25,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) features: &'a [vk::ValidationFeatureEnableEXT],
     pub(crate) utils: Option<vk::DebugUtilsMessengerCreateInfoEXT<'a>>,
     pub(crate) report: Option<vk::DebugReportCallbackCreateInfoEXT<'a>>,
+    /// The version that the application asks for, if not 1.3; none of it is no application info at all.
+    pub(crate) api_version: Option<Option<u32>>,
 }
 
 /// The value of a setting, as applications give it.
@@ -47,6 +49,7 @@ impl<'a> Setup<'a> {
         features: &[],
         utils: None,
         report: None,
+        api_version: None,
     };
     pub(crate) const OFF: Setup<'static> = Setup { layers: &[LAYER], ..Setup::BARE };
     pub(crate) const STATS: Setup<'static> = Setup { settings: &[(c"stats", c"on")], ..Setup::OFF };
@@ -83,11 +86,13 @@ impl<'a> Setup<'a> {
         let mut chained = vk::LayerSettingsCreateInfoEXT::default().settings(&settings);
         let (mut utils, mut report) = (self.utils, self.report);
         let [layers, extensions] = [self.layers, self.extensions].map(pointers);
-        let application = vk::ApplicationInfo::default().api_version(vk::API_VERSION_1_3);
-        let mut info = vk::InstanceCreateInfo::default()
-            .application_info(&application)
-            .enabled_layer_names(&layers)
-            .enabled_extension_names(&extensions);
+        let asked = self.api_version.unwrap_or(Some(vk::API_VERSION_1_3));
+        let application = vk::ApplicationInfo::default().api_version(asked.unwrap_or_default());
+        let mut info = vk::InstanceCreateInfo::default();
+        if asked.is_some() {
+            info = info.application_info(&application);
+        }
+        let mut info = info.enabled_layer_names(&layers).enabled_extension_names(&extensions);
         if !settings.is_empty() {
             info = info.push_next(&mut chained);
         }
@@ -126,6 +131,13 @@ fn pointers(names: &[&CStr]) -> Vec<*const c_char> {
 pub(crate) fn entry() -> ash::Entry {
     // SAFETY: the initializers of the loader have no preconditions, and `Entry` keeps the library open.
     unsafe { ash::Entry::load() }.expect("there is a loader")
+}
+
+/// The same for worlds that outlive the entry: the loader is never closed.
+pub(crate) fn lasting_entry() -> ash::Entry {
+    let entry = entry();
+    std::mem::forget(entry.clone());
+    entry
 }
 
 /// An instance and a device.

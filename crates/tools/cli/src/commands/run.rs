@@ -28,7 +28,8 @@ Exit codes:
   the program's own if that is not 0, or 128 and the signal's number if a signal ended the program; otherwise
   0  no errors and no warnings, or all of them are in the baseline
   1  errors or warnings, or less was checked than --min-coverage asks for
-  2  lavascope failed: the program cannot be started, it created no Vulkan instance, or the layer has a bug";
+  2  lavascope failed: the program cannot be started, it created no Vulkan instance, no device can make a check that is
+     asked for, or the layer has a bug";
 
 /// Run a program, and report what it does wrong
 ///
@@ -188,6 +189,7 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         text::emit_stderr(&run_summary::statistics_text(&report, wanted, Paint::for_stderr()));
     }
     let is_short = report_coverage(arguments, &document);
+    let is_impossible = report_impossible_check(&document);
     outputs.write_documents(&mut document)?;
     if let Some(baseline) = baseline.filter(|_| !has_failed(&report)) {
         baseline.update(&document.findings)?;
@@ -196,8 +198,18 @@ pub(crate) fn run(arguments: &RunArguments) -> anyhow::Result<CommandOutcome> {
         CommandOutcome::Success if is_short && arguments.exit_code == ExitCodeSource::Findings => {
             CommandOutcome::Findings
         }
+        CommandOutcome::Success if is_impossible && arguments.exit_code == ExitCodeSource::Findings => {
+            CommandOutcome::Failed
+        }
         other => other,
     })
+}
+
+/// Reports a requested check that no device could make. Returns whether there is one.
+fn report_impossible_check(report: &FindingsReport) -> bool {
+    let line = coverage::impossible_line(report);
+    line.iter().for_each(|it| text::emit_stderr(it));
+    line.is_some()
 }
 
 /// Reports what was checked. Returns whether that is less than is wanted.

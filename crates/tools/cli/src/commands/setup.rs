@@ -21,11 +21,10 @@ pub(crate) struct Setup {
     /// Check what shaders access: out-of-bounds accesses, and descriptors that are missing
     #[arg(long)]
     gpu: bool,
-    /// Check only shaders whose module, entry point or source file has a name that matches
+    /// Check only shaders whose module, entry point, source file or pipeline has a name that matches
     #[arg(long, value_name = "REGEX", requires = "gpu")]
     shaders: Vec<String>,
-    /// Report only shader faults in pipelines whose name matches
-    #[arg(long, value_name = "REGEX", requires = "gpu")]
+    #[arg(long, value_name = "REGEX", hide = true)]
     pipelines: Vec<String>,
     /// Check the shaders of one pipeline out of N
     #[arg(long, value_name = "N", requires = "gpu", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
@@ -58,6 +57,11 @@ pub(crate) type Variable = (&'static str, String);
 impl Setup {
     /// What the environment of a program needs. Writes the manifests that it names.
     pub(crate) fn variables(&self) -> Result<Vec<Variable>> {
+        if let Some(pattern) = self.pipelines.first() {
+            anyhow::bail!(
+                "there is no --pipelines: use `--shaders {pattern}`, which matches the names of pipelines, too"
+            );
+        }
         let name = match (self.as_khronos, self.headless) {
             (true, _) => LayerName::Khronos,
             (false, true) => LayerName::Headless,
@@ -73,10 +77,8 @@ impl Setup {
         if self.gpu {
             variables.push(("LAVASCOPE_GPU", "1".to_owned()));
         }
-        for (name, rules) in [("LAVASCOPE_GPU_SHADERS", &self.shaders), ("LAVASCOPE_GPU_PIPELINES", &self.pipelines)] {
-            if !rules.is_empty() {
-                variables.push((name, rules.join(",")));
-            }
+        if !self.shaders.is_empty() {
+            variables.push(("LAVASCOPE_GPU_SHADERS", self.shaders.join(",")));
         }
         if let Some(count) = self.sample {
             variables.push(("LAVASCOPE_GPU_SAMPLE", count.to_string()));

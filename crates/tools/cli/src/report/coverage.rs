@@ -35,3 +35,10 @@ pub(crate) fn shortfall_line(report: &FindingsReport, wanted: f64) -> Option<Str
     let line = format!("lavascope: coverage {percent} % is below --min-coverage {wanted}: {}", shortfall.why);
     Some(wrapped_line(&line, Terminal::stderr().width))
 }
+
+/// The requested check that no device could make, in one line.
+pub(crate) fn impossible_line(report: &FindingsReport) -> Option<String> {
+    let (name, why) = report.coverage.as_ref()?.impossible_check()?;
+    let line = format!("lavascope: no device of this run can make the checks of --{name}: {why}");
+    Some(wrapped_line(&line, Terminal::stderr().width))
+}

@@ -42,11 +42,13 @@ macro_rules! text {
 }
 
 /// What shaders do wrong: code, short form, page.
-const SHADERS: [(&str, &str, &str); 10] = [
+const SHADERS: [(&str, &str, &str); 12] = [
     ("VUID-vkCmdDraw-None-10068", "DESCRIPTOR-INDEX", shader_text!("VUID-vkCmdDraw-None-10068")),
     ("VUID-vkCmdDraw-None-08114", "DESCRIPTOR-UNWRITTEN", shader_text!("VUID-vkCmdDraw-None-08114")),
     ("VUID-vkCmdDraw-storageBuffers-06936", "STORAGE-BOUNDS", shader_text!("VUID-vkCmdDraw-storageBuffers-06936")),
     ("VUID-vkCmdDraw-uniformBuffers-06935", "UNIFORM-BOUNDS", shader_text!("VUID-vkCmdDraw-uniformBuffers-06935")),
+    ("VUID-vkCmdDraw-None-08613", "STORAGE-BOUNDS", shader_text!("VUID-vkCmdDraw-None-08613")),
+    ("VUID-vkCmdDraw-None-08612", "UNIFORM-BOUNDS", shader_text!("VUID-vkCmdDraw-None-08612")),
     (
         "UNASSIGNED-Inline uniform block access out of bounds",
         "INLINE-BOUNDS",
@@ -58,9 +60,9 @@ const SHADERS: [(&str, &str, &str); 10] = [
         shader_text!("UNASSIGNED-Descriptor-Texel-Buffer-texel-out-of-bounds"),
     ),
     (
-        "UNASSIGNED-Device address out of bounds",
+        "VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819",
         "ADDRESS-BOUNDS",
-        shader_text!("UNASSIGNED-Device-address-out-of-bounds"),
+        shader_text!("VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819"),
     ),
     (
         "VUID-vkCmdBuildAccelerationStructuresKHR-pInfos-12281",

@@ -12,7 +12,7 @@ pub(crate) type Expected = (&'static str, &'static [&'static str], u64);
 
 pub(crate) const STORAGE: &str = "VUID-vkCmdDispatch-storageBuffers-06936";
 const STORAGE_IN_DRAW: &str = "VUID-vkCmdDraw-storageBuffers-06936";
-const ADDRESS: &str = "UNASSIGNED-Device address out of bounds";
+const ADDRESS: &str = "VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819";
 const TEXELS: &str = "UNASSIGNED-Descriptor Texel Buffer texel out of bounds";
 
 /// Samples, and what is found in them.
@@ -151,11 +151,7 @@ const FAULTS: [(&str, &[Expected]); 31] = [
         // There is no file, and each entry point has a pipeline of its own.
         // One place in the source, which two pipelines share.
         "fault-bounds-shared",
-        &[(
-            STORAGE,
-            &["with indices from 128 to 255", "occurred at line 7, column 12.", "(draw or dispatch 0 of"],
-            256,
-        )],
+        &[(STORAGE, &["with indices from 128 to 255", "occurred at line 7, column 12.", "(dispatch 0 of"], 256)],
     ),
     (
         "fault-bounds-vertex",
@@ -286,7 +282,8 @@ pub(crate) fn assert_findings(
     expected: &[Expected],
     change: impl Fn(&mut std::process::Command),
 ) {
-    let mut command = stage.under_layer_with_report(&["--gpu"], samples());
+    // Without `--stats`, so that nobody records calls.
+    let mut command = stage.under_layer(&["--gpu", "--json", "report.json"], samples());
     change(command.arg(name));
     let run = output(&mut command);
     assert_eq!(run.status.code(), Some(1), "{name}: {}", text(&run.stderr));
@@ -302,7 +299,7 @@ pub(crate) fn assert_findings(
         assert_eq!(invocations(finding), *count, "{name}: {finding:#}");
         let said = finding["message"].as_str().unwrap_or_default();
         for part in
-            ["(draw or dispatch ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
+            ["of command buffer ", "Command buffer (", "Pipeline (", "Shader Module (", "Shader Instruction Index = "]
         {
             assert!(said.contains(part), "{name}: {part}: {said}");
         }
@@ -401,7 +398,7 @@ fn a_command_is_named_without_synchronization_validation() {
     command.args(["run", "--gpu", "--no-sync", "--"]).arg(samples()).args(["fault-bounds-read", "--no-check"]);
     let said = unwrapped(&text(&output(&mut command).stderr)).replace("\n|", "");
     assert!(!has_handle(&said), "{said}");
-    assert!(said.contains("draw or dispatch 1"), "{said}");
+    assert!(said.contains("by this dispatch, in \"read\": dispatch 1 of"), "{said}");
 }
 
 #[test]
@@ -618,10 +615,15 @@ fn without_memory_for_checks_a_program_goes_on() {
         let name = arguments[0];
         for allowed in 0..8 {
             let mut command = stage.under_layer_with_report(&["--gpu"], samples());
-            let run = succeed(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
+            let run = output(command.args(arguments).env("LAVASCOPE_GPU_ALLOCATIONS", allowed.to_string()));
+            // Where not even the device can be prepared, the check that was asked for is not made.
+            let is_impossible = text(&run.stderr).contains("no device of this run can make the checks");
+            let code = if is_impossible { 2 } else { 0 };
+            assert_eq!(run.status.code(), Some(code), "{name}, {allowed}: {}", text(&run.stderr));
+            assert_eq!(stage.report().0["exit_code"], 0, "{name}, {allowed}: the program goes on");
             let said = text(&run.stderr).matches("setting gpu: there is no memory for checks").count();
             assert!(said <= 1, "{name}, {allowed}: {}", text(&run.stderr));
-            assert!(allowed > 0 || said == 1, "{name}: {}", text(&run.stderr));
+            assert!(allowed > 0 || said == 1 && is_impossible, "{name}: {}", text(&run.stderr));
         }
     }
 }
@@ -738,12 +740,12 @@ fn what_is_checked_can_be_chosen() {
     for (name, variables, count) in all {
         assert_eq!(fault_count(&stage, &["--gpu"], variables, name), count, "{name} {variables:?}");
     }
-    let options: [(&str, &[&str], u64); 5] = [
+    let options: [(&str, &[&str], u64); 4] = [
         ("fault-bounds-shared", &["--gpu", "--sample", "2"], 128),
-        ("fault-bounds-vertex", &["--gpu", "--pipelines", "green"], 3),
-        ("fault-bounds-vertex", &["--gpu", "--pipelines", "blue"], 0),
+        // The pipeline gets this name after it is created; the shader with the fault has another one.
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 3),
+        ("fault-bounds-vertex", &["--gpu", "--shaders", "blue"], 0),
         ("fault-bounds-vertex", &["--gpu", "--shaders", "corners"], 3),
-        ("fault-bounds-vertex", &["--gpu", "--shaders", "green"], 0),
     ];
     for (name, options, count) in options {
         assert_eq!(fault_count(&stage, options, &[], name), count, "{name} {options:?}");

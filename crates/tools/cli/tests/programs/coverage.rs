@@ -124,8 +124,12 @@ fn shaders_that_are_left_out_are_counted() {
     let shaders = &coverage(&stage)["shaders"];
     let reason = shaders["unchecked"][0]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("shader objects created from binaries"), "{shaders:#}");
-    run(&stage, &["--gpu", "--pipelines", "sky"], &[], &["compute"]);
-    assert!(check_state(&coverage(&stage), "gpu_pipelines").1.contains("sky"));
+    let gone = run(&stage, &["--gpu", "--pipelines", "sky"], &[], &["compute"]);
+    assert_eq!(gone.status.code(), Some(2), "{}", text(&gone.stderr));
+    assert!(said(&gone).contains("use `--shaders sky`"), "{}", text(&gone.stderr));
+    let unmatched = run(&stage, &["--gpu", "--shaders", "no-such-name"], &[], &["compute"]);
+    let line = "setting gpu_shaders: `no-such-name` matches no module, entry point, source file or pipeline";
+    assert_eq!(said(&unmatched).matches(line).count(), 1, "{}", text(&unmatched.stderr));
 }
 
 #[test]

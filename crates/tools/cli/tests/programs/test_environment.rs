@@ -103,6 +103,14 @@ impl RunReport {
         assert!(self.calls() > 0, "{name}: {document:#}");
     }
 
+    /// The same for a run without statistics.
+    pub(crate) fn assert_nothing_is_wrong(&self, name: &str) {
+        for list in ["findings", "bugs", "problems"] {
+            assert_eq!(self.0["processes"][0][list].as_array().map_or(0, Vec::len), 0, "{name}: {:#}", self.0);
+        }
+        assert_eq!(self.0["findings"].as_array().map(Vec::len), Some(0), "{name}: {:#}", self.0);
+    }
+
     pub(crate) fn calls(&self) -> u64 {
         self.0["stats"]["calls"].as_u64().expect("a number")
     }

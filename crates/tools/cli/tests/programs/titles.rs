@@ -227,7 +227,7 @@ fn shader_faults_are_ignored_by_their_code() {
     for (sample, rule) in [
         ("fault-bounds-read", "code=storageBuffers-06936"),
         ("fault-bounds-read", "code=STORAGE-BOUNDS"),
-        ("fault-bounds-address", "code=UNASSIGNED-Device address out of bounds"),
+        ("fault-bounds-address", "code=VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819"),
     ] {
         let run = |rule: &str| {
             let settings = [("LAVASCOPE_GPU", "1"), ("LAVASCOPE_IGNORE", rule)];

@@ -120,6 +120,12 @@ impl FeatureSet {
         has: &dyn Fn(&CStr) -> bool,
     ) -> FeatureSet {
         let mut set = FeatureSet::empty(api_version, has);
+        if api_version < vk::API_VERSION_1_1 {
+            // SAFETY: the caller enumerated the device from this instance (lifetime).
+            set.core = unsafe { instance.get_physical_device_features(device) };
+            set.chained = Chained::new(api_version, &|_| false);
+            return set;
+        }
         let mut features = set.chained.ask(vk::PhysicalDeviceFeatures2::default());
         // SAFETY: the caller enumerated the device from this instance; each structure in the chain is of a version or
         // an extension that the device has, appears once, and lives in `set` until the call returns (lifetime).

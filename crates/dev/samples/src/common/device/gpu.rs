@@ -135,16 +135,18 @@ impl Candidate {
         if !name.contains(&wanted) {
             return Err(format!("{name} is not the {wanted} that {DEVICE_VARIABLE} asks for"));
         }
-        if properties.api_version < vk::API_VERSION_1_2 {
-            return Err(format!("{name} has no Vulkan 1.2"));
+        let version_min = instance.api_version.min(vk::API_VERSION_1_2);
+        if properties.api_version < version_min {
+            return Err(format!("{name} has no Vulkan 1.{}", vk::api_version_minor(version_min)));
         }
+        let api_version = properties.api_version.min(instance.api_version);
         // SAFETY: the caller enumerated the device from this instance, which is borrowed (lifetime).
         let offered = unsafe { instance.handle.enumerate_device_extension_properties(device) }.unwrap_or_default();
         let is_offered = |it: &CStr| offered.iter().any(|have| have.extension_name_as_c_str() == Ok(it));
         if let Some(missing) = needs.extensions.iter().find(|it| !is_offered(it)) {
             return Err(format!("{name} has no {}", missing.to_string_lossy()));
         }
-        let mut supported = FeatureSet::supported(&instance.handle, device, properties.api_version, &is_offered);
+        let mut supported = FeatureSet::supported(&instance.handle, device, api_version, &is_offered);
         if let Some(missing) = needs.features.iter().find(|it| !supported.supports(**it)) {
             return Err(format!("{name} has no {missing:?}"));
         }
@@ -159,7 +161,7 @@ impl Candidate {
         let extensions_optional = needs.extensions_optional.iter().filter(|it| is_offered(it));
         Ok(Candidate {
             device,
-            api_version: properties.api_version,
+            api_version,
             features: needs.features.iter().chain(features_optional).copied().collect(),
             extensions: needs.extensions.iter().chain(extensions_optional).copied().collect(),
             families,

@@ -10,6 +10,20 @@ use crate::failure::Failure;
 /// separated by commas.
 const ENABLES_VARIABLE: &str = "LAVASCOPE_SAMPLE_ENABLES";
 
+/// The version of Vulkan that the sample asks for, else 1.3: `1.0` to `1.3`, or `none` for no application info at all.
+const API_VARIABLE: &str = "LAVASCOPE_SAMPLE_API";
+
+/// The version that is asked for; none if there is no application info.
+fn wanted_version() -> Option<u32> {
+    match std::env::var(API_VARIABLE).unwrap_or_default().as_str() {
+        "none" => None,
+        "1.0" => Some(vk::API_VERSION_1_0),
+        "1.1" => Some(vk::API_VERSION_1_1),
+        "1.2" => Some(vk::API_VERSION_1_2),
+        _ => Some(vk::API_VERSION_1_3),
+    }
+}
+
 fn feature(name: &str) -> Option<vk::ValidationFeatureEnableEXT> {
     match name {
         "gpu" => Some(vk::ValidationFeatureEnableEXT::GPU_ASSISTED),
@@ -32,6 +46,8 @@ pub(crate) struct SampleInstance {
     pub(crate) entry: ash::Entry,
     pub(crate) handle: ash::Instance,
     pub(crate) has_debug_utils: bool,
+    /// The version of Vulkan that it was asked for.
+    pub(crate) api_version: u32,
 }
 
 impl SampleInstance {
@@ -49,11 +65,13 @@ impl SampleInstance {
         if has_debug_utils {
             names.push(ext::debug_utils::NAME.as_ptr());
         }
+        let version = wanted_version();
         let application = vk::ApplicationInfo::default()
             .application_name(c"lavascope-samples")
             .application_version(1)
-            .api_version(vk::API_VERSION_1_3);
-        let info = vk::InstanceCreateInfo::default().application_info(&application).enabled_extension_names(&names);
+            .api_version(version.unwrap_or_default());
+        let info = vk::InstanceCreateInfo::default().enabled_extension_names(&names);
+        let info = if version.is_some() { info.application_info(&application) } else { info };
         let wanted = std::env::var(ENABLES_VARIABLE).unwrap_or_default();
         let enables: Vec<_> = wanted.split(',').filter_map(feature).collect();
         let mut features = vk::ValidationFeaturesEXT::default().enabled_validation_features(&enables);
@@ -70,7 +88,8 @@ impl SampleInstance {
             vk::Result::ERROR_INCOMPATIBLE_DRIVER => Failure::Unsupported("there is no Vulkan driver".to_owned()),
             other => Failure::from(other),
         })?;
-        Ok(SampleInstance { entry, handle, has_debug_utils })
+        let api_version = version.unwrap_or(vk::API_VERSION_1_0);
+        Ok(SampleInstance { entry, handle, has_debug_utils, api_version })
     }
 
     /// Whether this extension could be asked for.

@@ -6,6 +6,7 @@ use crate::arguments::SampleOptions;
 use crate::common::{BarrierScope, Buffer, Feature, GraphicsPipeline, MemoryPlacement, Needs, scope, shader};
 use crate::failure::Failure;
 use crate::faults::bound_pipeline::{BoundPipeline, DYNAMIC, RENDERING, ShaderResource, attachment, rendering};
+use crate::faults::classic_pass::ClassicPass;
 use crate::faults::context::{EXTENT, FORMAT, FaultContext, GREEN_WORD, SIZE};
 use crate::faults::faults;
 
@@ -36,11 +37,17 @@ pub(crate) fn picture(
     draw: impl FnOnce(vk::CommandBuffer),
 ) -> Result<(), Failure> {
     let [canvas] = lab.color_images(["canvas"])?;
+    let classic = lab.uses_render_pass().then(|| ClassicPass::new(lab, &canvas)).transpose()?;
     lab.run_once("write and draw", |commands| {
         write(commands);
         lab.barrier_if_fixed(commands, from, to);
-        let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
-        lab.render(commands, &color, || draw(commands));
+        match &classic {
+            Some(pass) => pass.render(lab, commands, || draw(commands)),
+            None => {
+                let color = [attachment(&canvas, vk::AttachmentLoadOp::DONT_CARE)];
+                lab.render(commands, &color, || draw(commands));
+            }
+        }
     })?;
     lab.expect_texels(&canvas, scope::COLOR_WRITE, GREEN_WORD)
 }

@@ -11,6 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::command_buffer::{BindPointState, BoundSets};
+use super::launch_counts::UncheckedLaunch;
 use crate::gpu::resource::arena::ArenaRegion;
 
 /// The result of a choice, with which draws are recorded.
@@ -22,6 +23,8 @@ pub(crate) struct DrawChoice {
     pub(crate) is_disturbing: bool,
     /// The descriptor table; none if the draw is not checked.
     pub(crate) table: Option<ArenaRegion>,
+    /// Why the draw is not checked.
+    pub(crate) unchecked: Option<UncheckedLaunch>,
 }
 
 /// See the module documentation.
@@ -182,7 +185,7 @@ mod tests {
     use crate::gpu::pipeline::layouts::PipelineLayoutState;
 
     fn choice(variant_index: u32) -> DrawChoice {
-        DrawChoice { variant_index, is_disturbing: false, table: None }
+        DrawChoice { variant_index, is_disturbing: false, table: None, unchecked: None }
     }
 
     fn bound(layout: &Arc<PipelineLayoutState>, first: u32, binds: &[(&[u64], &[u32])]) -> BindPointState {

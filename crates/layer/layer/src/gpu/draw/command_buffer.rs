@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lavascope_abi::*;
 
 use super::choice_cache::ChoiceCache;
+use super::launch_counts::LaunchCounts;
 use super::push_constants::PushedConstants;
 use super::recorded_draws::{DrawLabels, RecordedDraw};
 use super::recorded_variant::RecordedVariant;
@@ -33,10 +34,12 @@ pub(crate) struct CommandBufferState {
     pub(crate) is_protected: bool,
     /// Whether another command buffer resumes the last rendering. Then no command may stand between.
     pub(crate) is_suspended: bool,
-    /// Number of recorded draws and dispatches, including those that the device generates.
-    pub(crate) draw_count: u32,
+    /// Number of recorded commands that run shaders, by bind point; those that the device generates come last.
+    pub(crate) command_counts: [u32; 4],
     /// The same number without generated draws and dispatches.
     pub(crate) launches: u32,
+    /// How many of them are checked.
+    pub(crate) launch_counts: LaunchCounts,
     pub(crate) bind_points: [BindPointState; 3],
     pub(crate) draws: Vec<RecordedDraw>,
     /// Builds of acceleration structures whose instances are checked.
@@ -95,6 +98,8 @@ pub(crate) struct BindPointState {
     pub(crate) driver_pipeline: Pipeline,
     /// Shader objects that are bound instead of a pipeline.
     pub(crate) shader_objects: BoundShaders,
+    /// Whether one of them has no SPIR-V, so that none is checked.
+    pub(crate) has_unknown_object: bool,
     /// Earliest first.
     pub(crate) binds: Vec<BoundSets>,
     /// The choice for all draws until something else is bound: an index of `ChoiceCache::entries`.
@@ -231,6 +236,7 @@ impl CommandBufferState {
         let bind_point = &mut self.bind_points[bind_point];
         (bind_point.pipeline, bind_point.driver_pipeline, bind_point.chosen) = (pipeline, handle, None);
         bind_point.shader_objects = BoundShaders::default();
+        bind_point.has_unknown_object = false;
     }
 
     pub(crate) fn bind_sets(&mut self, bind_point: usize, bind: BoundSets) {

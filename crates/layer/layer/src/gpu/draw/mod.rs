@@ -3,6 +3,7 @@
 pub(crate) mod choice_cache;
 pub(crate) mod command_buffer;
 pub(crate) mod command_buffer_slots;
+pub(crate) mod launch_counts;
 pub(crate) mod push_constants;
 pub(crate) mod record;
 pub(crate) mod recorded_draws;

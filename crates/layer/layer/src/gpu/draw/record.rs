@@ -20,6 +20,7 @@ use lavascope_instrument::{ROOT_TOUCHES, ShaderTable};
 
 use super::choice_cache::DrawChoice;
 use super::command_buffer::{BIND_POINTS, BoundSets, CommandBufferState};
+use super::launch_counts::UncheckedLaunch;
 use super::push_constants::PushedConstants;
 use super::recorded_draws::{DrawCommand, DrawMemory, DrawRecordArea};
 use super::recorded_variant::RecordedVariant;
@@ -29,6 +30,9 @@ use crate::gpu::pipeline::variants::{PermissiveTables, PipelineVariant, ROOT_ADD
 use crate::gpu::readback::touches;
 use crate::gpu::resource::arena::ArenaRegion;
 use crate::gpu::resource::descriptor_buffers::DescriptorBufferBindings;
+
+/// Commands that the device generates are counted behind those of the bind points.
+const GENERATED_COMMANDS: usize = 3;
 
 /// The state that must be restored after a draw.
 #[derive(Default)]
@@ -122,18 +126,24 @@ impl DeviceChecks {
         bind_point: usize,
         command: Command,
     ) -> StateToRestore {
-        let (number, launch) = (commands.draw_count, commands.launches);
-        (commands.draw_count, commands.launches) = (number + 1, launch + 1);
+        let (number, launch) = (commands.command_counts[bind_point], commands.launches);
+        commands.command_counts[bind_point] = number + 1;
+        commands.launches = launch + 1;
         if commands.bind_points[bind_point].shader_objects.is_changed() {
             self.resolve_shader_objects(commands, handle, bind_point);
         }
+        commands.launch_counts.add();
         if commands.bind_points[bind_point].pipeline.is_none() {
+            if commands.bind_points[bind_point].has_unknown_object {
+                commands.launch_counts.leave_unchecked(UncheckedLaunch::Object, None);
+            }
             return StateToRestore::default();
         }
         // `CommandBufferState` is what the layer knows of a command buffer: what is bound, its draws, and their tables.
         // `chosen` is the choice for all draws until something else is bound, by its index in `choices`.
         let known = commands.bind_points[bind_point].chosen;
         let Some(choice) = known.or_else(|| self.choose_variant(commands, bind_point)) else {
+            commands.launch_counts.leave_unchecked(UncheckedLaunch::Ended, None);
             return StateToRestore::default();
         };
         // Taken out, because the rest of the command buffer changes meanwhile.
@@ -164,6 +174,9 @@ impl DeviceChecks {
         self.bind_variant(commands, handle, bind_point, &recorded.variant);
         if let Some(place) = self.provide_tables(commands, handle, bind_point, (recorded, chosen)) {
             commands.add_draw(draw, recorded.number, place);
+        }
+        if let Some(why) = chosen.unchecked {
+            commands.launch_counts.leave_unchecked(why, Some(&recorded.variant));
         }
         for fixed in &recorded.variant.fixed_tables {
             let place = DrawRecordArea { memory: DrawMemory::Shared, records: fixed.records, touch_words: 0 };
@@ -198,8 +211,9 @@ impl DeviceChecks {
         bind_point: usize,
         (command, is_preprocessed): (Command, bool),
     ) -> StateToRestore {
-        let number = commands.draw_count;
-        commands.draw_count += 1;
+        let number = commands.command_counts[GENERATED_COMMANDS];
+        commands.command_counts[GENERATED_COMMANDS] = number + 1;
+        commands.launch_counts.add();
         if commands.bind_points[bind_point].shader_objects.is_changed() {
             self.resolve_shader_objects(commands, handle, bind_point);
         }
@@ -272,6 +286,9 @@ impl DeviceChecks {
                 }
             }
             (None, _) => {}
+        }
+        if chosen.table.is_some() || chosen.unchecked.is_none() {
+            chosen.unchecked = Some(UncheckedLaunch::Ended);
         }
         chosen.table = None;
         self.provide_permissive_tables(commands, handle, bind_point, recorded);

@@ -109,12 +109,20 @@ impl RecordedDraw {
     }
 }
 
+/// The labels at a draw.
+struct LabelSnapshot {
+    ended_outer: usize,
+    open: Vec<String>,
+}
+
 /// The debug labels around draws.
 #[derive(Default)]
 pub(crate) struct DrawLabels {
     /// The open labels, outermost first.
     open: Vec<String>,
-    snapshots: Vec<Vec<String>>,
+    /// How many labels were ended that an earlier command buffer had begun.
+    ended_outer: usize,
+    snapshots: Vec<LabelSnapshot>,
     /// The snapshot of the open labels; none if they have changed since.
     current: Option<u32>,
 }
@@ -126,8 +134,16 @@ impl DrawLabels {
     }
 
     pub(crate) fn end(&mut self) {
-        self.open.pop();
+        if self.open.pop().is_none() {
+            self.ended_outer += 1;
+        }
         self.current = None;
+    }
+
+    /// The labels that are open behind this command buffer, by those before it.
+    pub(crate) fn continue_labels(&self, labels: &mut Vec<String>) {
+        labels.truncate(labels.len().saturating_sub(self.ended_outer));
+        labels.extend_from_slice(&self.open);
     }
 
     /// The open labels.
@@ -147,13 +163,17 @@ impl DrawLabels {
     #[cold]
     fn take_snapshot(&mut self) -> u32 {
         let number = self.snapshots.len() as u32;
-        self.snapshots.push(self.open.clone());
+        self.snapshots.push(LabelSnapshot { ended_outer: self.ended_outer, open: self.open.clone() });
         self.current = Some(number);
         number
     }
 
-    fn snapshot(&self, number: u32) -> &[String] {
-        self.snapshots.get(number as usize).map_or(&[], Vec::as_slice)
+    /// The labels of a snapshot, in those that were open before.
+    fn snapshot(&self, number: u32, mut outer: Vec<String>) -> Vec<String> {
+        let Some(snapshot) = self.snapshots.get(number as usize) else { return outer };
+        outer.truncate(outer.len().saturating_sub(snapshot.ended_outer));
+        outer.extend_from_slice(&snapshot.open);
+        outer
     }
 }
 
@@ -192,7 +212,7 @@ impl CommandBufferState {
             launch: recorded_draw.launch.map(|it| (it, recorded_draw.function)),
             command: recorded_draw.function.desc().name,
             variant: Arc::clone(self.variant_of(recorded_draw)),
-            labels: self.outer_labels.iter().chain(self.labels.snapshot(recorded_draw.labels)).cloned().collect(),
+            labels: self.labels.snapshot(recorded_draw.labels, self.outer_labels.as_ref().clone()),
         }
     }
 
@@ -268,8 +288,26 @@ mod tests {
         assert_eq!((inner, labels.snapshot_number()), (1, 1));
         labels.end();
         let outer = labels.snapshot_number();
-        assert_eq!(labels.snapshot(inner), ["frame", "shadows"]);
-        assert_eq!(labels.snapshot(outer), ["frame"]);
-        assert!(labels.snapshot(0).is_empty());
+        assert_eq!(labels.snapshot(inner, Vec::new()), ["frame", "shadows"]);
+        assert_eq!(labels.snapshot(outer, Vec::new()), ["frame"]);
+        assert!(labels.snapshot(0, Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn labels_go_on_in_the_next_command_buffer() {
+        let (mut first, mut second) = (DrawLabels::default(), DrawLabels::default());
+        first.begin("frame".into());
+        first.begin("shadows".into());
+        let before = second.snapshot_number();
+        second.end();
+        second.begin("sky".into());
+        let inside = second.snapshot_number();
+        let mut open = Vec::new();
+        first.continue_labels(&mut open);
+        assert_eq!(open, ["frame", "shadows"]);
+        assert_eq!(second.snapshot(before, open.clone()), ["frame", "shadows"]);
+        assert_eq!(second.snapshot(inside, open.clone()), ["frame", "sky"]);
+        second.continue_labels(&mut open);
+        assert_eq!(open, ["frame", "sky"]);
     }
 }

@@ -22,6 +22,7 @@ use std::sync::atomic::Ordering;
 
 use super::choice_cache::DrawChoice;
 use super::command_buffer::CommandBufferState;
+use super::launch_counts::{GENERATED, NOT_REBUILT, PREPROCESSED, PROTECTED, UncheckedLaunch};
 use crate::gpu::DeviceChecks;
 use crate::gpu::pipeline::layouts::RootBinding;
 use crate::gpu::pipeline::variants::PipelineVariant;
@@ -69,7 +70,9 @@ impl DeviceChecks {
         let variant = &commands.recorded_variants[variant_index as usize].variant;
         variant.fixed_tables.iter().for_each(|it| it.widen(&table));
         self.warn_if_protected(commands, variant);
-        let is_unchecked = variant.stages.is_empty() || self.has_failed() || commands.is_protected;
+        let is_bare = variant.stages.is_empty();
+        let is_protected = !is_bare && !self.has_failed() && commands.is_protected;
+        let is_unchecked = is_bare || self.has_failed() || is_protected;
         let is_disturbing = variant.root_binding == RootBinding::DescriptorSet
             && !variant.stages.is_empty()
             && commands.bind_points[bind_point].is_disturbed_by(&variant.layout);
@@ -85,7 +88,18 @@ impl DeviceChecks {
             commands.choices.clear();
             commands.bind_points.iter_mut().for_each(|it| it.chosen = None);
         }
-        let choice = DrawChoice { variant_index, is_disturbing, table: region };
+        let variant = &commands.recorded_variants[variant_index as usize].variant;
+        let unchecked = match () {
+            () if variant.unchecked.is_some() => Some(UncheckedLaunch::Shader),
+            () if self.has_failed() => (!is_bare).then_some(UncheckedLaunch::Ended),
+            () if is_protected => Some(UncheckedLaunch::Protected),
+            () if fitting.is_none() => Some(UncheckedLaunch::NotRebuilt),
+            () => None,
+        };
+        if unchecked == Some(UncheckedLaunch::NotRebuilt) {
+            self.warn_unchecked(NOT_REBUILT);
+        }
+        let choice = DrawChoice { variant_index, is_disturbing, table: region, unchecked };
         Some(commands.choices.add(&commands.bind_points[bind_point], choice_version, choice))
     }
 
@@ -130,9 +144,7 @@ impl DeviceChecks {
     /// Warns that the shaders of a protected command buffer are not checked.
     fn warn_if_protected(&self, commands: &CommandBufferState, variant: &PipelineVariant) {
         if commands.is_protected && !variant.stages.is_empty() {
-            self.warn_unchecked(
-                "shaders in protected command buffers are not checked: they may not write to the layer's unprotected memory",
-            );
+            self.warn_unchecked(PROTECTED);
         }
     }
 
@@ -151,16 +163,27 @@ impl DeviceChecks {
         let choice_version = self.choice_version.load(Ordering::Acquire);
         let mut table = descriptor_sets::descriptor_table(&variant.layout, &self.state().sets, |it| bound.set(it));
         if is_preprocessed && !variant.stages.is_empty() {
-            self.warn_unchecked("preprocessed generated commands are not checked");
+            self.warn_unchecked(PREPROCESSED);
         }
         if !is_preprocessed {
             self.warn_if_protected(commands, variant);
         }
-        let is_checked = !is_preprocessed
-            && !commands.is_protected
-            && variant.is_fit_for(&table)
-            && !variant.stages.is_empty()
-            && !self.has_failed();
+        let is_protected = commands.is_protected;
+        let unchecked = match () {
+            () if variant.unchecked.is_some() => Some(UncheckedLaunch::Shader),
+            () if variant.stages.is_empty() => None,
+            () if is_preprocessed => Some(UncheckedLaunch::Preprocessed),
+            () if self.has_failed() => Some(UncheckedLaunch::Ended),
+            () if is_protected => Some(UncheckedLaunch::Protected),
+            () if !variant.is_fit_for(&table) => Some(UncheckedLaunch::Generated),
+            () => None,
+        };
+        if unchecked == Some(UncheckedLaunch::Generated) {
+            self.warn_unchecked(GENERATED);
+        }
+        let is_checked = matches!(unchecked, None | Some(UncheckedLaunch::Shader))
+            && !(is_preprocessed || is_protected || variant.stages.is_empty() || self.has_failed())
+            && variant.is_fit_for(&table);
         let is_disturbing =
             variant.root_binding == RootBinding::DescriptorSet && bound.is_disturbed_by(&variant.layout);
         let region = match is_checked {
@@ -170,7 +193,7 @@ impl DeviceChecks {
             }
             false => None,
         };
-        Some(DrawChoice { variant_index, is_disturbing, table: region })
+        Some(DrawChoice { variant_index, is_disturbing, table: region, unchecked })
     }
 
     /// Places the descriptor table in memory that shaders can read, or reuses the last table if it is equal. Consumes

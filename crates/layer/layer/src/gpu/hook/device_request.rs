@@ -1,12 +1,15 @@
 //! The features that the layer adds to a `VkDeviceCreateInfo`: stores in shaders, and buffer device addresses.
 //!
-//! Shaders with checks use SPIR-V 1.3, so Vulkan 1.1 is required. The features are enabled if the device supports them;
+//! Shaders with checks use SPIR-V 1.3, so Vulkan 1.1 is required. Device addresses are of Vulkan 1.2; on an older device
+//! the layer adds `VK_KHR_buffer_device_address`. The features are enabled if the device supports them;
 //! a stage that cannot write is not checked.
 //!
 //! If the application enables `VK_EXT_buffer_device_address`, the layer enables the feature of that extension, because
 //! it and the newer one exclude each other. Our code makes pointers out of two words, which the older extension alone
 //! does not allow: that requires Vulkan 1.2. Without it, the tables are in a descriptor set, and shaders that use
 //! device addresses are not checked.
+
+use std::ffi::CStr;
 
 use lavascope_abi::*;
 
@@ -42,6 +45,8 @@ pub(crate) struct DeviceRequest {
     pub(crate) wants_zeros: bool,
     /// The queue families of the device.
     pub(crate) families: Vec<u32>,
+    /// Whether the extension for addresses is added to the application's.
+    adds_extension: bool,
     features: Option<Box<PhysicalDeviceFeatures>>,
     /// A copy of the beginning of the chain, up to the last feature structure that changes.
     chain: ChainCopy,
@@ -64,7 +69,9 @@ impl DeviceRequest {
         let asked = unsafe { query_features(instance, params.physical_device) };
         let (has, version) = asked.ok_or("the driver does not report its features")?;
         if instance.api_version < VERSION_MIN || version < VERSION_MIN {
-            return Err("Vulkan 1.1 is needed to check shaders; nothing is checked on the device");
+            return Err(
+                "Vulkan 1.1 is needed to check shaders, and the device does not have it; nothing is checked on it",
+            );
         }
         let vertex = ShaderStageFlags::VERTEX.0
             | ShaderStageFlags::TESSELLATION_CONTROL.0
@@ -72,10 +79,13 @@ impl DeviceRequest {
             | ShaderStageFlags::GEOMETRY.0;
         // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`.
         let extension = unsafe { address_extension(info) };
+        // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
+        let (has_addresses, adds_extension) =
+            unsafe { address_support(instance, params.physical_device, info, (extension, version)) };
         let mut request = DeviceRequest {
             storing_stages: ShaderStageFlags::ALL.0 & !vertex & !FRAGMENT,
-            // SAFETY: the contract of this function: the info of a valid `vkCreateDevice`, and its physical device.
-            has_addresses: unsafe { supports_addresses(instance, params.physical_device, info, (extension, version)) },
+            has_addresses,
+            adds_extension,
             extension,
             is_robust: false,
             // SAFETY: the contract of this function: the chain of a valid `vkCreateDevice`.
@@ -161,6 +171,24 @@ impl DeviceRequest {
         Some(())
     }
 
+    /// The names of extensions with what a request adds.
+    ///
+    /// # Safety
+    ///
+    /// `first` must lead to `count` names, which stay for as long as the result is used.
+    pub(crate) unsafe fn extension_names(
+        request: Option<&DeviceRequest>,
+        first: Ptr<Ptr<u8>>,
+        count: u32,
+    ) -> Vec<Ptr<u8>> {
+        // SAFETY: the contract of this function.
+        let mut names = unsafe { crate::gpu::slice(first, count) }.to_vec();
+        if request.is_some_and(|it| it.adds_extension) {
+            names.push(Ptr::new(ADDRESS_EXTENSION.as_ptr().expose_provenance() as u64));
+        }
+        names
+    }
+
     /// The create info for the driver. It refers to this value, and to whatever `info` refers to.
     pub(crate) fn info(&self, info: &DeviceCreateInfo) -> DeviceCreateInfo {
         let mut info = *info;
@@ -238,26 +266,30 @@ unsafe fn families(info: &DeviceCreateInfo) -> Vec<u32> {
     all
 }
 
-/// Whether buffers of a new device can have addresses, with what the application asks for already.
+/// Whether buffers of a new device can have addresses, and whether an extension must be added for them.
 ///
 /// # Safety
 ///
 /// The info must be that of a valid `vkCreateDevice` on this physical device of the instance, that has not returned.
-unsafe fn supports_addresses(
+unsafe fn address_support(
     instance: &InstanceData,
     physical_device: PhysicalDevice,
     info: &DeviceCreateInfo,
     (extension, version): (AddressExtension, u32),
-) -> bool {
+) -> (bool, bool) {
     let (names, count) = (info.pp_enabled_extension_names, info.enabled_extension_count);
     // SAFETY: VUID-VkDeviceCreateInfo-ppEnabledExtensionNames-parameter, by the contract of this function.
-    let is_named = unsafe { has_name(names, count, c"VK_KHR_buffer_device_address") };
-    let is_new = instance.api_version.min(version) >= VERSION_ADDRESSES;
-    // Our code makes pointers out of two words, for which the older extension is not enough.
-    if !is_new && (!is_named || extension == AddressExtension::Ext) {
-        return false;
+    let is_named = unsafe { has_name(names, count, ADDRESS_EXTENSION) };
+    let is_core = instance.api_version.min(version) >= VERSION_ADDRESSES;
+    // Our code makes pointers out of two words, for which the older extension is not enough. It and the newer one
+    // exclude each other.
+    let can_add = !is_core && !is_named && extension == AddressExtension::Khr;
+    // SAFETY: the contract of this function: a physical device of the instance.
+    let adds = can_add && unsafe { offers_address_extension(instance, physical_device) };
+    if !is_core && (!(is_named || adds) || extension == AddressExtension::Ext) {
+        return (false, false);
     }
-    let Some(ask) = instance.table.get_physical_device_features2 else { return false };
+    let Some(ask) = instance.table.get_physical_device_features2 else { return (false, false) };
     let mut has = PhysicalDeviceBufferDeviceAddressFeatures::zeroed();
     has.s_type = address_features_type(extension);
     let mut features = PhysicalDeviceFeatures2::zeroed();
@@ -266,7 +298,27 @@ unsafe fn supports_addresses(
     // SAFETY: VUID-vkCreateDevice-physicalDevice-parameter, by the contract of this function, for the function of its
     // instance; both places are ours.
     unsafe { ask(physical_device, crate::gpu::out_ptr(&mut features)) };
-    has.buffer_device_address.0 != 0
+    let has_addresses = has.buffer_device_address.0 != 0;
+    (has_addresses, has_addresses && adds)
+}
+
+const ADDRESS_EXTENSION: &CStr = c"VK_KHR_buffer_device_address";
+
+/// # Safety
+///
+/// The physical device must be one of the instance, and be alive until this returns.
+unsafe fn offers_address_extension(instance: &InstanceData, physical_device: PhysicalDevice) -> bool {
+    let Some(ask) = instance.table.enumerate_device_extension_properties else { return false };
+    let mut count = 0_u32;
+    let p_count = crate::gpu::out_ptr(&mut count);
+    // SAFETY: the contract of this function, for the function of its instance; the places are ours.
+    unsafe { ask(physical_device, Ptr::NULL, p_count, Ptr::NULL) };
+    let mut all = vec![ExtensionProperties::zeroed(); count as usize];
+    let p_all = Ptr::new(all.as_mut_ptr().expose_provenance() as u64);
+    // SAFETY: as above, with places for as many as the driver has.
+    unsafe { ask(physical_device, Ptr::NULL, p_count, p_all) };
+    let wanted = ADDRESS_EXTENSION.to_bytes_with_nul();
+    all.iter().any(|it| it.extension_name.starts_with(wanted))
 }
 
 fn enable_stores(features: &mut PhysicalDeviceFeatures, has: &PhysicalDeviceFeatures) {

@@ -7,6 +7,7 @@
 use lavascope_abi::*;
 
 use crate::DeviceTable;
+use crate::gpu::draw::command_buffer::CommandBufferState;
 use crate::gpu::resource::acceleration_structures::BarrierScopes;
 use crate::gpu::{DeviceChecks, checks_of};
 use crate::process::catch_panic::run_if_enabled;
@@ -47,7 +48,11 @@ unsafe extern "system" fn end(commands: CommandBuffer) -> Result {
 
 impl DeviceChecks {
     fn make_visible(&self, handle: CommandBuffer) {
-        let writes = self.slot(handle.0).and_then(|it| it.with(|it| it.may_end_with_barrier() && it.writes_records()));
+        let end = |commands: &mut CommandBufferState| {
+            commands.launch_counts.flush();
+            commands.may_end_with_barrier() && commands.writes_records()
+        };
+        let writes = self.slot(handle.0).and_then(|it| it.with(end));
         if writes == Some(true) {
             // Every device has barriers. Without one, writes to coherent memory would still be seen.
             _ = self.barrier(handle, BarrierScopes::TO_HOST);

@@ -20,7 +20,7 @@ use lavascope_abi::*;
 
 use super::{DeviceChecks, slice};
 use crate::DeviceTable;
-use crate::gpu::pipeline::plan::PipelinePlan;
+use crate::gpu::pipeline::plan::{PipelinePlan, REFUSED};
 use crate::process::catch_panic::catch_panic;
 use crate::report::coverage;
 
@@ -97,9 +97,6 @@ pub(super) fn bind_points_of_stages(stages: ShaderStageFlags) -> impl Iterator<I
         .map(|it| it.0)
 }
 
-/// Why shaders are not checked whose pipelines the driver does not create with checks.
-const REJECTED_PIPELINES: &str = "the driver creates a pipeline only without checks: its shaders are not checked";
-
 impl DeviceChecks {
     /// Reports shaders that the driver took only without checks, and that count as checked so far.
     pub(crate) fn report_rejected(&self, count: usize, why: &str) {
@@ -137,7 +134,7 @@ impl DeviceChecks {
             result = create(cache, p_infos);
             let count = plans.iter().flatten().map(PipelinePlan::instrumented_count).sum();
             if result.0 >= 0 {
-                catch_panic("pipelines", || self.report_rejected(count, REJECTED_PIPELINES), || ());
+                catch_panic("pipelines", || self.report_rejected(count, REFUSED), || ());
             } else {
                 coverage::retract_shaders(count);
             }

@@ -9,8 +9,9 @@ use crate::DeviceTable;
 use crate::gpu::pipeline::layouts::SetLayoutState;
 use crate::gpu::pipeline::plan::{PipelinePlan, read_words};
 use crate::gpu::pipeline::recipe::PipelineRecipe;
+use crate::gpu::pipeline::recipe_context::{subpasses_of, subpasses_of_2};
 use crate::gpu::pipeline::selection;
-use crate::gpu::{checks_of, pack_context_of, slice};
+use crate::gpu::{checks_of, slice};
 use crate::process::catch_panic::{catch_panic, run_if_enabled};
 
 hooks! {
@@ -92,18 +93,30 @@ hooks! {
     create_render_pass = fn(device: Device, p_info: Ptr<RenderPassCreateInfo>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, forward| {
         let result = forward();
         if result == Result::SUCCESS {
-            // SAFETY: VUID-vkCreateRenderPass-pRenderPass-parameter: a place for the handle, which the call has written.
-            let made = unsafe { read_output(p_made) };
-            run_if_enabled("vkCreateRenderPass", || gpu.state().render_passes.add(made), || ());
+            // SAFETY: VUID-vkCreateRenderPass-pCreateInfo-parameter: a valid structure until the call returns;
+            // VUID-vkCreateRenderPass-pRenderPass-parameter: a place for the handle, which the call has written.
+            let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
+            let keep = || {
+                // SAFETY: the info of this call.
+                let subpasses = unsafe { subpasses_of(info) };
+                gpu.state().render_passes.add(made, subpasses);
+            };
+            run_if_enabled("vkCreateRenderPass", keep, || ());
         }
         result
     }
     create_render_pass2 = fn(device: Device, p_info: Ptr<RenderPassCreateInfo2>, p_allocator: Ptr<Opaque>, p_made: Ptr<RenderPass>) -> Result, |gpu, forward| {
         let result = forward();
         if result == Result::SUCCESS {
-            // SAFETY: VUID-vkCreateRenderPass2-pRenderPass-parameter: a place for the handle, which the call has written.
-            let made = unsafe { read_output(p_made) };
-            run_if_enabled("vkCreateRenderPass2", || gpu.state().render_passes.add(made), || ());
+            // SAFETY: VUID-vkCreateRenderPass2-pCreateInfo-parameter: a valid structure until the call returns;
+            // VUID-vkCreateRenderPass2-pRenderPass-parameter: a place for the handle, which the call has written.
+            let (info, made) = unsafe { (deref_param(p_info), read_output(p_made)) };
+            let keep = || {
+                // SAFETY: the info of this call.
+                let subpasses = unsafe { subpasses_of_2(info) };
+                gpu.state().render_passes.add(made, subpasses);
+            };
+            run_if_enabled("vkCreateRenderPass2", keep, || ());
         }
         result
     }
@@ -121,7 +134,9 @@ hooks! {
             // VUID-vkCreateComputePipelines-device-parameter: the device is alive until the call returns.
             unsafe {
                 let mut plan = gpu.plan_pipeline(create_info.layout, (create_info.flags, create_info.p_next), std::slice::from_ref(&create_info.stage))?;
-                plan.recipe = pack_context_of(device).and_then(|pack_context| PipelineRecipe::compute(create_info, pack_context, plan.layout_and_sources()));
+                if plan.needs_recipe(gpu.config.selection.is_limited()) {
+                    plan.recipe = PipelineRecipe::compute(create_info, plan.layout_and_sources());
+                }
                 Some(plan)
             }
         };
@@ -149,8 +164,9 @@ hooks! {
             unsafe {
                 let mut plan = gpu.plan_pipeline(create_info.layout, (create_info.flags, create_info.p_next), slice(create_info.p_stages, create_info.stage_count))?;
                 let pass = gpu.state().render_passes.get(create_info.render_pass);
-                let pack_context = pack_context_of(device).filter(|_| plan.is_whole());
-                plan.recipe = pack_context.and_then(|pack_context| PipelineRecipe::graphics(create_info, pack_context, plan.layout_and_sources(), pass));
+                if plan.is_whole() && plan.needs_recipe(gpu.config.selection.is_limited()) {
+                    plan.recipe = PipelineRecipe::graphics(create_info, plan.layout_and_sources(), pass);
+                }
                 Some(plan)
             }
         };
@@ -277,7 +293,8 @@ hooks! {
                 (debug_utils_object_name_info, crate::loader::proc_addr::c_str(debug_utils_object_name_info.p_object_name))
             };
             let name = name.map(|it| it.to_string_lossy().into_owned());
-            gpu.state().names.set(name_info.object_type, name_info.object_handle, name);
+            gpu.state().names.set(name_info.object_type, name_info.object_handle, name.clone());
+            name.iter().for_each(|it| gpu.select_by_name(name_info.object_type, name_info.object_handle, it));
         };
         run_if_enabled("vkSetDebugUtilsObjectNameEXT", note, || ());
         forward()

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use lavascope_abi::*;
+use lavascope_record::pack_context::NoPackContext;
 
 use crate::DeviceTable;
 use crate::gpu::draw::command_buffer::{BoundSets, bind_point_index};
 use crate::gpu::hook::{bind_points_of_stages, deref_param, hooks, read_output};
 use crate::gpu::pipeline::recipe::PackedCall;
 use crate::gpu::resource::descriptor_sets::DescriptorSetState;
-use crate::gpu::{DeviceChecks, checks_of, pack_context_of, slice};
+use crate::gpu::{DeviceChecks, checks_of, slice};
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry, run_if_enabled};
 
 /// A descriptor update template of the application.
@@ -271,12 +272,9 @@ impl DeviceChecks {
             p_descriptor_writes: Ptr::to_slice(writes),
         };
         let place = |it: &WriteDescriptorSet| [it.dst_binding, it.dst_array_element, it.descriptor_count];
-        // SAFETY: this runs inside of a call for a command buffer of the device, which is alive until that returns; the
-        // parameters are of this command, and what they lead to is valid by the contract of this function.
-        let call = unsafe {
-            let facts = pack_context_of(self.device)?;
-            PackedCall::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), facts)?
-        };
+        // SAFETY: the parameters are of this command, and what they lead to is valid by the contract of this function.
+        let call =
+            unsafe { PackedCall::new(Command::CmdPushDescriptorSet, (&raw const params).cast(), &NoPackContext)? };
         Some(PushDescriptorCall { call, places: writes.iter().map(place).collect() })
     }
 

@@ -47,9 +47,14 @@ impl DeviceChecks {
         let bound = commands.shader_objects(bind_point);
         bound.is_changed = false;
         let key = bound.application.clone();
-        match self.shader_set(key) {
+        commands.bind_points[bind_point].has_unknown_object = false;
+        match self.shader_set(key.clone()) {
             ShaderSet::Instrumented(checked) => commands.set_pipeline(bind_point, Some(checked)),
             ShaderSet::Uninstrumented(shaders) => {
+                let state = self.state();
+                let is_known = key.iter().all(|it| it.1 == 0 || state.shader_objects.live.contains_key(&it.1));
+                drop(state);
+                commands.bind_points[bind_point].has_unknown_object = !is_known;
                 commands.set_pipeline(bind_point, None);
                 self.bind_shader_objects(commands, handle, bind_point, &shaders);
             }
@@ -85,7 +90,7 @@ impl DeviceChecks {
         let variants: Vec<&ShaderObjectVariant> = objects.iter().map(|it| &it.first).collect();
         let branches = objects.first()?.object_layout.layout.uses_descriptor_buffers();
         let first = Arc::new(self.compose_variant(&objects, &variants, (number, branches), Vec::new())?);
-        if first.stages.is_empty() && first.requirements.is_empty() {
+        if first.stages.is_empty() && first.requirements.is_empty() && first.unchecked.is_none() {
             return None;
         }
         self.state().variants.push(Arc::clone(&first));
@@ -130,6 +135,7 @@ impl DeviceChecks {
             reads_addresses,
             branches,
             records_all_touches: false,
+            unchecked: variants.iter().find_map(|it| it.unchecked.clone()),
             shader_objects: Some(VariantShaders { bound, own }),
             is_retired: AtomicBool::new(false),
             _leases: Vec::new(),

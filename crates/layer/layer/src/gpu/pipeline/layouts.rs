@@ -152,6 +152,11 @@ impl LayoutBinding {
         matches!(self.descriptor_type, DescriptorType::UNIFORM_BUFFER_DYNAMIC | DescriptorType::STORAGE_BUFFER_DYNAMIC)
     }
 
+    /// Whether each descriptor has the type that was last written to it.
+    pub(crate) fn is_mutable(&self) -> bool {
+        self.descriptor_type == DescriptorType::MUTABLE_EXT
+    }
+
     pub(crate) fn is_inline(&self) -> bool {
         self.descriptor_type == DescriptorType::INLINE_UNIFORM_BLOCK
     }
@@ -174,7 +179,6 @@ impl LayoutBinding {
 
 impl PipelineLayoutState {
     /// A layout without sets and push constants.
-    #[cfg(test)]
     pub(crate) fn empty() -> PipelineLayoutState {
         let (sets, ranges, driver_ranges) = (Vec::new(), Vec::new(), Vec::new());
         PipelineLayoutState {

@@ -56,6 +56,8 @@ pub(crate) struct PipelinePlan {
     pub(super) linkage: PipelineLinkage,
     /// Whether all shaders that access memory have our code.
     pub(super) records_all_touches: bool,
+    /// Why not all of its shaders are checked.
+    pub(super) unchecked: Option<Arc<str>>,
 }
 
 /// Whether a pipeline is complete, or a library.
@@ -79,12 +81,19 @@ pub(crate) enum PipelineCreation {
 pub(crate) const NOT_SELECTED: &str = "not among the selected shaders";
 pub(crate) const NOT_IN_SAMPLE: &str = "not in the sample of gpu_sample";
 pub(crate) const CHECKS_ENDED: &str = "the checks had ended";
+pub(crate) const REFUSED: &str = "the driver creates a pipeline only without checks: its shaders are not checked";
+const LAYOUT_UNKNOWN: &str = "a pipeline layout is not known: its pipelines are not checked";
+const SHADER_UNKNOWN: &str = "the SPIR-V of a shader is unknown: its pipeline is not checked";
+const NO_PUSH_CONSTANTS: &str =
+    "pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not checked";
+const NO_ADDRESSES: &str = "pipeline libraries need buffer device addresses for checks, which the device does not have: libraries are not checked";
 
 /// A pipeline library whose shaders have checks.
 pub(crate) struct InstrumentedLibrary {
     layout: Arc<PipelineLayoutState>,
     stages: Vec<InstrumentedStage>,
     records_all_touches: bool,
+    unchecked: Option<Arc<str>>,
 }
 
 /// How shaders are checked.
@@ -154,18 +163,20 @@ impl DeviceChecks {
         style: &CheckStyle,
     ) -> Option<PipelinePlan> {
         // SAFETY: the contract of this function: the chain of an info of a valid call.
-        if let Some(why) = unsafe { skip_reason(flags, chain) } {
-            return self.leave_unchecked(stages, why);
-        }
+        let skipped = unsafe { skip_reason(flags, chain) };
         // SAFETY: the contract of this function: the chain of an info of a valid call, which stays as `more` does.
         let (linkage, libraries) = unsafe { linkage_of(flags, chain, more) };
+        if let Some(why) = skipped {
+            return self.leave_unchecked((linkage, None), stages, why);
+        }
         if self.has_failed() {
             coverage::count_unchecked_shaders(stages.len(), CHECKS_ENDED);
-            return self.plan_uninstrumented_part(linkage, layout, stages, libraries);
+            let linked = self.plan_uninstrumented_part(linkage, layout, stages, libraries);
+            return linked.or_else(|| Some(PipelinePlan::unchecked((linkage, None), stages, CHECKS_ENDED)));
         }
         if linkage == PipelineLinkage::Whole && !self.config.selection.take_next_sample() {
             coverage::count_unchecked_shaders(stages.len(), NOT_IN_SAMPLE);
-            return None;
+            return Some(PipelinePlan::unchecked((linkage, None), stages, NOT_IN_SAMPLE));
         }
         let state = self.state();
         let library_count = libraries.len();
@@ -180,13 +191,13 @@ impl DeviceChecks {
             if stages.is_empty() {
                 return None;
             }
-            return self.leave_unchecked(stages, "a pipeline layout is not known: its pipelines are not checked");
+            return self.leave_unchecked((linkage, None), stages, LAYOUT_UNKNOWN);
         };
         if let Some(why) = layout.unsupported_reason() {
-            return self.leave_unchecked(stages, why);
+            return self.leave_unchecked((linkage, Some(&layout)), stages, why);
         }
         let Some(sources) = sources else {
-            return self.leave_unchecked(stages, "the SPIR-V of a shader is unknown: its pipeline is not checked");
+            return self.leave_unchecked((linkage, Some(&layout)), stages, SHADER_UNKNOWN);
         };
         if linkage != PipelineLinkage::Whole {
             // SAFETY: the contract of this function: the stages of a valid call.
@@ -198,11 +209,16 @@ impl DeviceChecks {
         unsafe { self.plan_whole(&layout, sources, stages, (style, PipelineCreation::New)) }
     }
 
-    /// Warns that the shaders of a pipeline are not checked.
-    fn leave_unchecked(&self, stages: &[PipelineShaderStageCreateInfo], why: &str) -> Option<PipelinePlan> {
+    /// Warns that the shaders of a pipeline are not checked. Its draws are counted.
+    fn leave_unchecked(
+        &self,
+        of: (PipelineLinkage, Option<&Arc<PipelineLayoutState>>),
+        stages: &[PipelineShaderStageCreateInfo],
+        why: &str,
+    ) -> Option<PipelinePlan> {
         coverage::count_unchecked_shaders(stages.len(), why);
         self.warn_unchecked(why);
-        None
+        Some(PipelinePlan::unchecked(of, stages, why))
     }
 
     /// Counts a stage of a new pipeline, and warns if it is not checked.
@@ -230,9 +246,8 @@ impl DeviceChecks {
         libraries: &[Arc<InstrumentedLibrary>],
     ) -> Option<PipelinePlan> {
         if layout.root_binding != Some(RootBinding::PushConstant) {
-            let why = "pipeline libraries need 8 bytes of push constants for checks; libraries without room for them are not \
-                checked";
-            return self.leave_unchecked(stages, why);
+            let why = if self.has_addresses { NO_PUSH_CONSTANTS } else { NO_ADDRESSES };
+            return self.leave_unchecked((linkage, Some(layout)), stages, why);
         }
         let mut plan = PipelinePlan::new(layout, sources, stages, &CheckStyle::BRANCHING);
         plan.linkage = linkage;
@@ -240,8 +255,8 @@ impl DeviceChecks {
             // SAFETY: the contract of this function: a stage of a valid call, which stays for as long as the plan.
             let planned = unsafe { self.plan_stage(&mut plan, at, info, &CheckStyle::BRANCHING) };
             self.count_stage(plan.sources[at].is_selected, &planned);
+            plan.note_stage(at, &planned);
             if let Err(why) = planned {
-                plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
         }
@@ -273,7 +288,7 @@ impl DeviceChecks {
     /// None if no stage has our code.
     fn finish_part_plan(&self, mut plan: PipelinePlan) -> Option<PipelinePlan> {
         if plan.stages.is_empty() {
-            return None;
+            return plan.unchecked.is_some().then_some(plan);
         }
         plan.cells = self.shared_cells();
         if plan.linkage == PipelineLinkage::Linked
@@ -308,13 +323,14 @@ impl DeviceChecks {
             if creation == PipelineCreation::New {
                 self.count_stage(plan.sources[at].is_selected, &planned);
             }
+            plan.note_stage(at, &planned);
             if let Err(why) = planned {
-                plan.records_all_touches = false;
                 self.warn_unchecked(&why);
             }
         }
         let is_bare = plan.stages.is_empty();
-        if is_bare && plan.requirements.is_empty()
+        let is_counted = plan.unchecked.is_some() && creation == PipelineCreation::New;
+        if is_bare && plan.requirements.is_empty() && !is_counted
             || !is_bare && self.or_stop_checking(self.allocate_tables(&mut plan)).is_none()
         {
             self.destroy_modules(&plan);
@@ -359,9 +375,11 @@ impl DeviceChecks {
             let Some(mut plan) = plan else { continue };
             self.destroy_modules(&plan);
             if is_planned && handle.0 != 0 && plan.linkage == PipelineLinkage::Library {
-                let PipelinePlan { layout, stages, records_all_touches: keeps_all, .. } = plan;
-                let library = InstrumentedLibrary { layout, stages, records_all_touches: keeps_all };
+                let PipelinePlan { layout, stages, records_all_touches: keeps_all, unchecked, .. } = plan;
+                let library = InstrumentedLibrary { layout, stages, records_all_touches: keeps_all, unchecked };
                 self.state().libraries.insert(handle.0, Arc::new(library));
+            } else if !is_planned && handle.0 != 0 {
+                self.track_refused(*handle, plan);
             } else if is_planned && handle.0 != 0 {
                 let number = self.next_pipeline();
                 let recipe = plan.recipe.take().map(RebuildOrigin::Pipeline);
@@ -373,6 +391,23 @@ impl DeviceChecks {
                 state.pipelines.insert(handle.0, checked);
             }
         }
+    }
+
+    /// The driver has created a pipeline without the checks of its plan: its draws are counted.
+    fn track_refused(&self, handle: Pipeline, plan: PipelinePlan) {
+        let is_library = plan.linkage == PipelineLinkage::Library;
+        let why = plan.unchecked.clone().unwrap_or_else(|| Arc::from(REFUSED));
+        let bare = PipelinePlan::unchecked((plan.linkage, Some(&plan.layout)), &[], &why);
+        if is_library {
+            let PipelinePlan { layout, stages, records_all_touches, unchecked, .. } = bare;
+            let library = InstrumentedLibrary { layout, stages, records_all_touches, unchecked };
+            self.state().libraries.insert(handle.0, Arc::new(library));
+            return;
+        }
+        let number = self.next_pipeline();
+        let Some(first) = bare.into_variant(handle, (handle, number)) else { return };
+        let checked = InstrumentedPipeline::new(handle, number, None, Arc::new(first));
+        self.state().pipelines.insert(handle.0, Arc::new(checked));
     }
 
     /// Makes another variant out of a plan, for a pipeline that was created again.
@@ -418,7 +453,36 @@ impl PipelinePlan {
             recipe: None,
             linkage: PipelineLinkage::Whole,
             records_all_touches: true,
+            unchecked: None,
         }
+    }
+
+    /// A plan that changes nothing: its draws are counted with the reason.
+    fn unchecked(
+        (linkage, layout): (PipelineLinkage, Option<&Arc<PipelineLayoutState>>),
+        stages: &[PipelineShaderStageCreateInfo],
+        why: &str,
+    ) -> PipelinePlan {
+        let layout = layout.cloned().unwrap_or_else(|| Arc::new(PipelineLayoutState::empty()));
+        let plan = PipelinePlan::new(&layout, Vec::new(), stages, &CheckStyle::BRANCHING);
+        PipelinePlan { linkage, records_all_touches: false, unchecked: Some(Arc::from(why)), ..plan }
+    }
+
+    /// Notes whether a stage is checked.
+    fn note_stage(&mut self, at: usize, planned: &std::result::Result<(), String>) {
+        let why = match planned {
+            Err(why) => Some(why.as_str()),
+            Ok(()) => (!self.sources[at].is_selected).then_some(NOT_SELECTED),
+        };
+        self.records_all_touches &= planned.is_ok();
+        if let Some(why) = why.filter(|_| self.unchecked.is_none()) {
+            self.unchecked = Some(Arc::from(why));
+        }
+    }
+
+    /// Whether it may have to be created again. `may_be_selected`: its shaders may be selected later.
+    pub(crate) fn needs_recipe(&self, may_be_selected: bool) -> bool {
+        !self.stages.is_empty() || !self.requirements.is_empty() || may_be_selected && !self.sources.is_empty()
     }
 
     fn add_libraries(&mut self, libraries: &[Arc<InstrumentedLibrary>]) {
@@ -428,6 +492,8 @@ impl PipelinePlan {
             self.stages.push(InstrumentedStage { index: from + at, touch_base, ..stage.clone() });
         }
         self.records_all_touches &= libraries.iter().all(|it| it.records_all_touches);
+        let why = libraries.iter().find_map(|it| it.unchecked.clone());
+        self.unchecked = self.unchecked.take().or(why);
     }
 
     /// Whether it can be created again.
@@ -459,7 +525,7 @@ impl PipelinePlan {
         Some(PipelineVariant {
             handle,
             application,
-            root_binding: self.layout.root_binding?,
+            root_binding: self.layout.root_binding.or(self.stages.is_empty().then_some(RootBinding::PushConstant))?,
             layout: self.layout,
             stages: self.stages,
             cells: self.cells,
@@ -469,6 +535,7 @@ impl PipelinePlan {
             reads_addresses,
             branches: self.guard == Guard::Branch,
             records_all_touches: self.records_all_touches,
+            unchecked: self.unchecked,
             shader_objects: None,
             is_retired: AtomicBool::new(false),
             _leases: self.leases,

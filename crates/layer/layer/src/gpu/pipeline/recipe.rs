@@ -12,9 +12,10 @@ use lavascope_abi::*;
 use lavascope_marshal::{Arena, HandleResolver, IdResolver, Packer, RecordBuffer, UnpackPurpose, Unpacker};
 use lavascope_record::check::check;
 use lavascope_record::encoding::Omissions;
-use lavascope_record::pack_context::PackContext;
+use lavascope_record::pack_context::{NoPackContext, PackContext, SubpassUse};
 
 use super::layouts::PipelineLayoutState;
+use super::recipe_context::RecipeContext;
 use crate::gpu::DeviceChecks;
 use crate::gpu::report::debug_names::SharedName;
 
@@ -63,6 +64,7 @@ pub(crate) enum RecipeKind {
 /// A render pass that is kept while a recipe needs it.
 pub(crate) struct KeptRenderPass {
     pub(crate) handle: RenderPass,
+    pub(super) subpasses: Vec<SubpassUse>,
 }
 
 /// Handles in the order in which packing found them.
@@ -93,7 +95,6 @@ impl PipelineRecipe {
     /// The info must be that of a valid `vkCreateGraphicsPipelines` that has not returned.
     pub(crate) unsafe fn graphics(
         info: &GraphicsPipelineCreateInfo,
-        pack_context: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
         pass: Option<Arc<KeptRenderPass>>,
     ) -> Option<PipelineRecipe> {
@@ -112,7 +113,8 @@ impl PipelineRecipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, pack_context) }?;
+        let call =
+            unsafe { PackedCall::new(Command::CreateGraphicsPipelines, image, &RecipeContext(pass.as_deref())) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Graphics, pass })
     }
@@ -124,7 +126,6 @@ impl PipelineRecipe {
     /// The info must be that of a valid `vkCreateComputePipelines` that has not returned.
     pub(crate) unsafe fn compute(
         info: &ComputePipelineCreateInfo,
-        pack_context: &(impl PackContext + ?Sized),
         (layout, sources): (&Arc<PipelineLayoutState>, &[ShaderSource]),
     ) -> Option<PipelineRecipe> {
         let mut place = Pipeline::default();
@@ -139,7 +140,7 @@ impl PipelineRecipe {
         let image = (&raw const params).cast();
         // SAFETY: the image is the parameters of this command for one info, which is valid by the contract of this
         // function. The device and the cache are null, which packing does not follow.
-        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, pack_context) }?;
+        let call = unsafe { PackedCall::new(Command::CreateComputePipelines, image, &NoPackContext) }?;
         let (layout, sources) = (Arc::clone(layout), sources.to_vec());
         Some(PipelineRecipe { call, layout, sources, kind: RecipeKind::Compute, pass: None })
     }
@@ -190,8 +191,8 @@ pub(crate) struct RenderPasses {
 }
 
 impl RenderPasses {
-    pub(crate) fn add(&mut self, handle: RenderPass) {
-        self.alive.insert(handle.0, Arc::new(KeptRenderPass { handle }));
+    pub(crate) fn add(&mut self, handle: RenderPass, subpasses: Vec<SubpassUse>) {
+        self.alive.insert(handle.0, Arc::new(KeptRenderPass { handle, subpasses }));
     }
 
     pub(crate) fn get(&self, handle: RenderPass) -> Option<Arc<KeptRenderPass>> {

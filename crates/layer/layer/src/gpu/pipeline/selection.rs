@@ -1,6 +1,9 @@
-//! Selects the shaders that are checked and the pipelines that are reported: by name, by create info, and by sampling.
+//! Selects the shaders that are checked: by name, by create info, and by sampling.
+//!
+//! A name may be that of a module, an entry point, a source file or a pipeline. Pipelines get their names after they are
+//! created; a pipeline that is selected then is created again (`later_selection`).
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use lavascope_abi::*;
 use lavascope_settings::Settings;
@@ -17,25 +20,40 @@ use crate::loader::proc_addr::c_str;
 pub(crate) struct ShaderSelection {
     /// Whether only named or marked shaders are checked.
     is_limited: bool,
-    shaders: Vec<Regex>,
-    pipelines: Vec<Regex>,
+    shaders: Vec<ShaderPattern>,
     /// One of this many pipelines is checked.
     sample_interval: u64,
     /// How many there were. Relaxed: only the number counts.
     planned: AtomicU64,
 }
 
+/// A pattern of the user.
+struct ShaderPattern {
+    regex: Regex,
+    /// Whether it has matched a name. Relaxed: it is set once, and orders nothing.
+    has_matched: AtomicBool,
+}
+
+impl ShaderPattern {
+    fn matches(&self, name: &str) -> bool {
+        let is_match = self.regex.is_match(name);
+        if is_match {
+            self.has_matched.store(true, Ordering::Relaxed);
+        }
+        is_match
+    }
+}
+
 impl ShaderSelection {
     /// An invalid regular expression is reported with the name of its setting.
     pub(crate) fn from_settings(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> ShaderSelection {
-        let mut all = |setting: &str, texts: &[String]| -> Vec<Regex> {
-            let one = |it: &String| Regex::new(it).map_err(|why| complain(setting, format!("`{it}`: {why}"))).ok();
-            texts.iter().filter_map(one).collect()
+        let mut compile = |it: &String| {
+            let regex = Regex::new(it).map_err(|why| complain("gpu_shaders", format!("`{it}`: {why}"))).ok()?;
+            Some(ShaderPattern { regex, has_matched: AtomicBool::new(false) })
         };
         ShaderSelection {
             is_limited: settings.gpu_select || !settings.gpu_shaders.is_empty(),
-            shaders: all("gpu_shaders", &settings.gpu_shaders),
-            pipelines: all("gpu_pipelines", &settings.gpu_pipelines),
+            shaders: settings.gpu_shaders.iter().filter_map(&mut compile).collect(),
             sample_interval: settings.gpu_sample.max(1),
             planned: AtomicU64::new(0),
         }
@@ -46,9 +64,20 @@ impl ShaderSelection {
         self.planned.fetch_add(1, Ordering::Relaxed).is_multiple_of(self.sample_interval.max(1))
     }
 
-    /// Whether findings of a pipeline are reported.
-    pub(crate) fn selects_pipeline(&self, name: Option<&str>) -> bool {
-        self.pipelines.is_empty() || name.is_some_and(|name| self.pipelines.iter().any(|it| it.is_match(name)))
+    /// Whether shaders may be left out because of their names.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.is_limited
+    }
+
+    /// Whether a name selects shaders.
+    pub(crate) fn selects_name(&self, name: &str) -> bool {
+        self.selects_names(&[name.to_owned()])
+    }
+
+    /// The patterns that have matched nothing, once each.
+    pub(crate) fn take_unmatched(&self) -> Vec<String> {
+        let is_new = |it: &&ShaderPattern| !it.has_matched.swap(true, Ordering::Relaxed);
+        self.shaders.iter().filter(is_new).map(|it| it.regex.as_str().to_owned()).collect()
     }
 
     /// Notes whether a shader is checked.
@@ -74,7 +103,9 @@ impl ShaderSelection {
     }
 
     fn selects_names(&self, names: &[String]) -> bool {
-        names.iter().any(|name| self.shaders.iter().any(|it| it.is_match(name)))
+        // All of them are tried, so that each pattern knows whether it has matched.
+        let matches = |pattern: &ShaderPattern| names.iter().filter(|it| pattern.matches(it)).count() > 0;
+        self.shaders.iter().filter(|it| matches(it)).count() > 0
     }
 }
 
@@ -141,12 +172,17 @@ mod tests {
     }
 
     #[test]
-    fn pipelines_are_chosen_by_name_and_by_counting() {
+    fn a_pattern_without_a_match_is_reported_once() {
+        let (some, _) = scope(|it| it.gpu_shaders = vec!["sky".into(), "sea".into(), "skybox".into()]);
+        assert!(some.selects_name("skybox.frag"));
+        assert_eq!((some.take_unmatched(), some.take_unmatched()), (vec!["sea".to_owned()], Vec::new()));
+    }
+
+    #[test]
+    fn pipelines_are_chosen_by_counting() {
         let (all, _) = scope(|_| ());
-        assert!(all.selects_pipeline(None) && all.take_next_sample() && all.take_next_sample());
-        let (some, _) = scope(|it| it.gpu_pipelines = vec!["shadow".into()]);
-        assert!(some.selects_pipeline(Some("the shadows")) && !some.selects_pipeline(Some("sky")));
-        assert!(!some.selects_pipeline(None));
+        assert!(all.take_next_sample() && all.take_next_sample());
+        assert!(all.take_unmatched().is_empty());
         let (third, _) = scope(|it| it.gpu_sample = 3);
         let taken: Vec<bool> = (0..7).map(|_| third.take_next_sample()).collect();
         assert_eq!(taken, [true, false, false, true, false, false, true]);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use lavascope_abi::*;
 use lavascope_instrument::BindingRequirement;
+use lavascope_record::pack_context::NoPackContext;
 
 use super::layouts::{PipelineLayoutState, RootBinding};
 use super::plan::{CHECKS_ENDED, NOT_IN_SAMPLE, NOT_SELECTED};
@@ -22,6 +23,7 @@ use super::stage_plan::{SpecializationData, constants_of, linked_record_number};
 use super::variants::{FixedTables, InstrumentedPipeline, InstrumentedStage, PermissiveTables, lock};
 use crate::DeviceTable;
 use crate::gpu::draw::command_buffer::CommandBufferState;
+use crate::gpu::draw::launch_counts;
 use crate::gpu::hook::draws::{COMPUTE, GRAPHICS};
 use crate::gpu::hook::hooks;
 use crate::gpu::readback::touches;
@@ -29,7 +31,7 @@ use crate::gpu::report::debug_names::SharedName;
 use crate::gpu::resource::arena::check_success;
 use crate::gpu::resource::descriptor_sets;
 use crate::gpu::resource::leases::Lease;
-use crate::gpu::{DeviceChecks, checks_of, pack_context_of, slice};
+use crate::gpu::{DeviceChecks, checks_of, slice};
 use crate::process::catch_panic::{catch_panic, catch_panic_and_retry};
 use crate::report::coverage;
 
@@ -86,6 +88,8 @@ pub(crate) struct ShaderObjectVariant {
     pub(crate) stage: Option<InstrumentedStage>,
     pub(crate) requirements: Vec<BindingRequirement>,
     pub(crate) fixed: Option<Arc<FixedTables>>,
+    /// Why it is not checked.
+    pub(crate) unchecked: Option<Arc<str>>,
 }
 
 /// The sets and push constants of objects.
@@ -292,7 +296,8 @@ impl ShaderObjectPlan {
     }
 
     pub(crate) fn into_variant(self, handle: ShaderEXT) -> ShaderObjectVariant {
-        ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed }
+        let unchecked = self.unchecked_because.map(Arc::from);
+        ShaderObjectVariant { handle, stage: self.stage, requirements: self.requirements, fixed: self.fixed, unchecked }
     }
 }
 
@@ -324,9 +329,7 @@ impl DeviceChecks {
     /// The info must be valid, with its chain, its code and its arrays.
     unsafe fn plan_new(&self, info: &ShaderCreateInfoEXT) -> Option<ShaderObjectPlan> {
         if info.code_type != ShaderCodeTypeEXT::SPIRV_EXT {
-            return self.leave_object(
-                "shader objects created from binaries, and shader objects drawn with them, are not checked",
-            );
+            return self.leave_object(launch_counts::OBJECT);
         }
         if info.flags.0 & SKIPPED_FLAGS != 0 {
             return self
@@ -347,11 +350,12 @@ impl DeviceChecks {
         let is_taken = source.is_selected && self.config.selection.take_next_sample();
         let wanted = (object_layout.layout.uses_descriptor_buffers(), None);
         // SAFETY: the contract of this function: a valid info.
-        let plan = unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) };
+        let mut plan =
+            unsafe { self.plan_object(&object_layout, info, (words, is_taken), self.next_pipeline(), wanted) };
+        let left_out = if source.is_selected { NOT_IN_SAMPLE } else { NOT_SELECTED };
+        plan.unchecked_because = plan.unchecked_because.or((!is_taken).then(|| left_out.to_owned()));
         match &plan.unchecked_because {
             Some(why) => coverage::count_unchecked_shaders(1, why),
-            None if !source.is_selected => coverage::count_unchecked_shaders(1, NOT_SELECTED),
-            None if !is_taken => coverage::count_unchecked_shaders(1, NOT_IN_SAMPLE),
             None => coverage::count_checked_shader(),
         }
         Some(plan)
@@ -572,12 +576,9 @@ impl DeviceChecks {
             p_allocator: Ptr::NULL,
             p_shaders: Ptr::new(made.as_mut_ptr().expose_provenance() as u64),
         };
-        // SAFETY: this runs inside of a call for the device, which is alive until that returns; the parameters are of this
-        // command, and what they lead to is valid by the contract of this function, or ours.
-        let call = unsafe {
-            pack_context_of(self.device)
-                .and_then(|it| PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), it))
-        };
+        // SAFETY: the parameters are of this command, and what they lead to is valid by the contract of this function, or
+        // ours.
+        let call = unsafe { PackedCall::new(Command::CreateShadersEXT, (&raw const params).cast(), &NoPackContext) };
         let mut state = self.state();
         // SAFETY: the contract of this function: as many set layouts as each info says.
         let sets = own.iter().flat_map(|it| unsafe { slice(it.p_set_layouts, it.set_layout_count) });

@@ -37,6 +37,8 @@ pub(crate) struct InstrumentedPipeline {
     /// The variant that the application has.
     pub(crate) first: Arc<PipelineVariant>,
     variants: Mutex<[GuardVariants; 2]>,
+    /// Whether its name selects it, which it got after it was created. Relaxed: the variants have a lock.
+    pub(crate) is_selected_by_name: AtomicBool,
     /// Whether the application has destroyed it. Read and written under the lock of the variants.
     is_destroyed: AtomicBool,
 }
@@ -80,6 +82,8 @@ pub(crate) struct PipelineVariant {
     pub(crate) branches: bool,
     /// Whether all shaders that access memory are among these.
     pub(crate) records_all_touches: bool,
+    /// Why not all of its shaders are checked; none if they are, or have nothing to check.
+    pub(crate) unchecked: Option<Arc<str>>,
     /// Shader objects that are bound instead of a pipeline.
     pub(crate) shader_objects: Option<VariantShaders>,
     /// Whether its pipeline is destroyed and all its findings are reported. Read and written under the lock of the
@@ -216,6 +220,7 @@ impl PipelineVariant {
             reads_addresses: false,
             branches: false,
             records_all_touches: true,
+            unchecked: None,
             shader_objects: None,
             is_retired: AtomicBool::new(false),
             _leases: Vec::new(),
@@ -284,12 +289,30 @@ impl InstrumentedPipeline {
             origin,
             first,
             variants: Mutex::new(guard_variants),
+            is_selected_by_name: AtomicBool::new(false),
             is_destroyed: AtomicBool::new(false),
         }
     }
 
     fn variants(&self) -> MutexGuard<'_, [GuardVariants; 2]> {
         lock(&self.variants)
+    }
+
+    /// The create info with which it can be created again.
+    pub(crate) fn recipe(&self) -> Option<&PipelineRecipe> {
+        match self.origin.as_ref()? {
+            RebuildOrigin::Pipeline(recipe) => Some(recipe),
+            RebuildOrigin::Objects(_) => None,
+        }
+    }
+
+    /// Draws use this variant from now on; command buffers may still have the others.
+    pub(crate) fn replace_variants(&self, made: Arc<PipelineVariant>) {
+        let mut all = self.variants();
+        let old: Vec<_> = all.iter_mut().flat_map(|it| [it.plain.take(), it.detailed.take()]).flatten().collect();
+        let branching = &mut all[usize::from(made.branches)];
+        branching.retired.extend(old);
+        branching.plain = Some(made);
     }
 
     /// The best existing variant, without regard to what is bound.
@@ -385,7 +408,11 @@ impl DeviceChecks {
         }
     }
 
-    fn rebuild_variant(&self, checked: &InstrumentedPipeline, style: &CheckStyle) -> Option<Arc<PipelineVariant>> {
+    pub(super) fn rebuild_variant(
+        &self,
+        checked: &InstrumentedPipeline,
+        style: &CheckStyle,
+    ) -> Option<Arc<PipelineVariant>> {
         let recipe = match checked.origin.as_ref().filter(|_| !self.has_failed())? {
             RebuildOrigin::Pipeline(recipe) => recipe,
             RebuildOrigin::Objects(combination) => return self.rebuild_objects(combination, checked.number, style),
@@ -430,7 +457,7 @@ impl DeviceChecks {
         let stages = unsafe { crate::gpu::slice(info.p_stages, info.stage_count) };
         // SAFETY: the stages of a call that was valid, in memory that outlives the plan; modules may be gone.
         let plan = unsafe {
-            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+            self.plan_whole(&recipe.layout, self.sources_of(checked, recipe), stages, (style, PipelineCreation::Again))
         }?;
         info.p_stages = Ptr::to_slice(&plan.infos);
         info.layout = recipe.layout.own_handle?;
@@ -466,7 +493,7 @@ impl DeviceChecks {
         let stages = std::slice::from_ref(&info.stage);
         // SAFETY: the stage of a call that was valid, in memory that outlives the plan; its module may be gone.
         let plan = unsafe {
-            self.plan_whole(&recipe.layout, recipe.sources.clone(), stages, (style, PipelineCreation::Again))
+            self.plan_whole(&recipe.layout, self.sources_of(checked, recipe), stages, (style, PipelineCreation::Again))
         }?;
         info.stage = *plan.infos.first()?;
         info.layout = recipe.layout.own_handle?;

@@ -181,8 +181,13 @@ impl DeviceChecks {
         for handle in commands {
             let Some(slot) = self.slot(*handle) else { continue };
             let secondaries = slot.with(|it| it.secondaries.clone()).unwrap_or_default();
+            let outer = slot.with(|it| Arc::clone(&it.outer_labels)).unwrap_or_default();
             for (handle, labels) in &secondaries {
-                _ = self.slot(*handle).and_then(|it| it.with(|it| it.outer_labels = Arc::clone(labels)));
+                let labels = match outer.is_empty() {
+                    true => Arc::clone(labels),
+                    false => Arc::new(outer.iter().chain(labels.iter()).cloned().collect()),
+                };
+                _ = self.slot(*handle).and_then(|it| it.with(|it| it.outer_labels = labels));
             }
             for handle in std::iter::once(*handle).chain(secondaries.iter().map(|it| it.0)) {
                 let has_any = |it: &mut CommandBufferState| !it.draws.is_empty() || !it.builds.is_empty();
@@ -193,8 +198,28 @@ impl DeviceChecks {
         all
     }
 
+    /// Labels that a command buffer leaves open are those of the next one on its queue.
+    fn carry_labels(&self, queue: Queue, commands: &[u64]) {
+        let mut state = self.state();
+        let labels = state.command_labels.entry(queue.0).or_default();
+        let mut now = std::mem::take(labels);
+        drop(state);
+        for slot in commands.iter().filter_map(|it| self.slot(*it)) {
+            slot.with(|buffer_state| {
+                if *buffer_state.outer_labels != now {
+                    buffer_state.outer_labels = Arc::new(now.clone());
+                }
+                buffer_state.labels.continue_labels(&mut now);
+            });
+        }
+        if !now.is_empty() {
+            self.state().command_labels.insert(queue.0, now);
+        }
+    }
+
     /// Records a submission before the driver gets it. It sees all addresses that exist now.
     pub(crate) fn record_submission(&self, queue: Queue, fence: Fence, batch: CheckedSubmit) {
+        self.carry_labels(queue, &batch.command_buffers);
         let mut all = self.instrumented_command_buffers(&batch.command_buffers);
         let frame = self.state().fault_draws.presented;
         let executed = self.count_executions(&batch.command_buffers, frame);

@@ -32,8 +32,8 @@ impl BoundResourceKind {
             Some(DescriptorType::ACCELERATION_STRUCTURE_KHR | DescriptorType::ACCELERATION_STRUCTURE_NV) => {
                 BoundResourceKind::AccelerationStructure
             }
-            // A pointer whose binding is unknown refers to a buffer.
-            None if site.check == Check::Buffer => BoundResourceKind::Storage,
+            // A pointer whose binding is unknown, or whose descriptor may have several types, refers to a buffer.
+            None | Some(DescriptorType::MUTABLE_EXT) if site.check == Check::Buffer => BoundResourceKind::Storage,
             _ => BoundResourceKind::Image,
         }
     }
@@ -57,35 +57,48 @@ pub(crate) fn binding_of(stage: &InstrumentedStage, site: &CheckSite) -> Option<
     site.binding.or_else(|| others().find_map(|it| it.binding))
 }
 
+/// A command with shaders. Shader objects have rules of their own.
+#[derive(Clone, Copy)]
+pub(crate) struct FaultCommand<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) uses_objects: bool,
+}
+
 /// The code of a fault in a command.
-pub(crate) fn code_of_error(command: &str, kind: BoundResourceKind, error: &RecordedFault) -> String {
+pub(crate) fn code_of_error(command: FaultCommand<'_>, kind: BoundResourceKind, error: &RecordedFault) -> String {
     match error {
-        RecordedFault::IndexOutOfBounds { .. } => format!("VUID-{command}-None-10068"),
-        RecordedFault::Uninitialized { .. } => format!("VUID-{command}-None-08114"),
+        RecordedFault::IndexOutOfBounds { .. } => format!("VUID-{}-None-10068", command.name),
+        RecordedFault::Uninitialized { .. } => format!("VUID-{}-None-08114", command.name),
         _ => bounds_code(command, kind, matches!(error, RecordedFault::AddressOutOfBounds { .. })),
     }
 }
 
 /// Like `code_of_error`, for a site without a record.
-pub(crate) fn code_of_site(command: &str, kind: BoundResourceKind, check: Check) -> String {
+pub(crate) fn code_of_site(command: FaultCommand<'_>, kind: BoundResourceKind, check: Check) -> String {
     match check {
-        Check::Descriptor => format!("VUID-{command}-None-10068"),
+        Check::Descriptor => format!("VUID-{}-None-10068", command.name),
         Check::Address | Check::Buffer | Check::Texel => bounds_code(command, kind, check == Check::Address),
     }
 }
 
-fn bounds_code(command: &str, kind: BoundResourceKind, is_address: bool) -> String {
+/// The rule about accesses at device addresses.
+pub(crate) const ADDRESS_CODE: &str = "VUID-RuntimeSpirv-PhysicalStorageBuffer64-11819";
+
+fn bounds_code(command: FaultCommand<'_>, kind: BoundResourceKind, is_address: bool) -> String {
+    let FaultCommand { name: command, uses_objects } = command;
     match kind {
-        _ if is_address => "UNASSIGNED-Device address out of bounds".to_owned(),
+        _ if is_address => ADDRESS_CODE.to_owned(),
+        BoundResourceKind::Uniform if uses_objects => format!("VUID-{command}-None-08612"),
         BoundResourceKind::Uniform => format!("VUID-{command}-uniformBuffers-06935"),
         BoundResourceKind::Texels => "UNASSIGNED-Descriptor Texel Buffer texel out of bounds".to_owned(),
         BoundResourceKind::Inline => "UNASSIGNED-Inline uniform block access out of bounds".to_owned(),
         BoundResourceKind::Storage
         | BoundResourceKind::Image
         | BoundResourceKind::Sampler
-        | BoundResourceKind::AccelerationStructure => {
-            format!("VUID-{command}-storageBuffers-06936")
-        }
+        | BoundResourceKind::AccelerationStructure => match uses_objects {
+            true => format!("VUID-{command}-None-08613"),
+            false => format!("VUID-{command}-storageBuffers-06936"),
+        },
     }
 }
 
@@ -116,7 +129,10 @@ mod tests {
     #[test]
     fn faults_have_the_names_that_users_filter_by() {
         let bytes = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 1, range: 4 };
-        let name = |kind, error: &RecordedFault| code_of_error("vkCmdDrawIndexed", kind, error);
+        let command = FaultCommand { name: "vkCmdDrawIndexed", uses_objects: false };
+        let name = |kind, error: &RecordedFault| code_of_error(command, kind, error);
+        let of_object =
+            |kind, error: &RecordedFault| code_of_error(FaultCommand { uses_objects: true, ..command }, kind, error);
         assert_eq!(name(BoundResourceKind::Uniform, &bytes), "VUID-vkCmdDrawIndexed-uniformBuffers-06935");
         assert_eq!(name(BoundResourceKind::Storage, &bytes), "VUID-vkCmdDrawIndexed-storageBuffers-06936");
         assert_eq!(name(BoundResourceKind::Inline, &bytes), "UNASSIGNED-Inline uniform block access out of bounds");
@@ -127,7 +143,42 @@ mod tests {
         let never = RecordedFault::Uninitialized { index: 6 };
         assert_eq!(name(BoundResourceKind::Image, &never), "VUID-vkCmdDrawIndexed-None-08114");
         let address = RecordedFault::AddressOutOfBounds { address: 6 };
-        assert_eq!(name(BoundResourceKind::Storage, &address), "UNASSIGNED-Device address out of bounds");
+        assert_eq!(name(BoundResourceKind::Storage, &address), ADDRESS_CODE);
+        assert_eq!(of_object(BoundResourceKind::Uniform, &bytes), "VUID-vkCmdDrawIndexed-None-08612");
+        assert_eq!(of_object(BoundResourceKind::Storage, &bytes), "VUID-vkCmdDrawIndexed-None-08613");
+        assert_eq!(of_object(BoundResourceKind::Image, &index), name(BoundResourceKind::Image, &index));
+    }
+
+    /// Every rule that a message can name exists, for every command: the newest Khronos layer knows it.
+    #[test]
+    fn codes_are_those_of_the_specification() {
+        let library = lavascope_test_support::swiftshader().with_file_name("libVkLayer_khronos_validation.so");
+        let bytes = std::fs::read(&library).unwrap_or_else(|why| panic!("{}: {why}", library.display()));
+        let texts = bytes.split(|it| *it == 0).filter(|it| it.starts_with(b"VUID-"));
+        let known: std::collections::HashSet<&[u8]> = texts.collect();
+        let runs_shaders =
+            |name: &&str| ["vkCmdDraw", "vkCmdDispatch", "vkCmdTraceRays"].iter().any(|it| name.starts_with(it));
+        let names: Vec<&str> = COMMANDS.iter().map(|it| it.name).filter(runs_shaders).collect();
+        assert!(names.len() > 30, "{names:?}");
+        let faults = [
+            RecordedFault::IndexOutOfBounds { index: 6, length: 6 },
+            RecordedFault::Uninitialized { index: 6 },
+            RecordedFault::AddressOutOfBounds { address: 6 },
+            RecordedFault::BufferOutOfBounds { descriptor: 0, index: 1, range: 4 },
+        ];
+        for name in names.into_iter().filter(|it| *it != "vkCmdDispatchDataGraphARM") {
+            for (kind, uses_objects) in [
+                (BoundResourceKind::Uniform, false),
+                (BoundResourceKind::Storage, false),
+                (BoundResourceKind::Uniform, true),
+                (BoundResourceKind::Storage, true),
+            ] {
+                for fault in &faults {
+                    let code = code_of_error(FaultCommand { name, uses_objects }, kind, fault);
+                    assert!(known.contains(code.as_bytes()), "{code}");
+                }
+            }
+        }
     }
 
     #[test]

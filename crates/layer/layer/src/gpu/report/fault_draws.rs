@@ -76,7 +76,14 @@ mod tests {
 
     #[test]
     fn a_draw_counts_once_for_each_execution_and_frame() {
-        let site = |instruction| FaultSite { pipeline: 1, stage: 0, instruction, check: Check::Buffer };
+        let site = |instruction| FaultSite {
+            pipeline: 1,
+            stage: 0,
+            instruction,
+            check: Check::Buffer,
+            binding: None,
+            element: None,
+        };
         let mut draws = FaultDraws::default();
         draws.add(site(7), &[0, 0, 1]);
         assert_eq!(draws.of(&site(7)), (3, None), "nothing was presented");

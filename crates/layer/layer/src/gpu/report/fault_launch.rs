@@ -46,7 +46,8 @@ impl FaultLaunch {
     fn place_text(&self) -> String {
         let name = self.name.as_ref().map_or(String::new(), |it| format!(" {it:?}"));
         let commands = format!("VkCommandBuffer#{}{name}", self.command_buffer);
-        self.number.map_or_else(|| commands.clone(), |it| format!("draw or dispatch {} of {commands}", it + 1))
+        let word = launch_word(self.command);
+        self.number.map_or_else(|| commands.clone(), |it| format!("{word} {} of {commands}", it + 1))
     }
 
     /// The finding with the place of the command.
@@ -61,6 +62,16 @@ impl FaultLaunch {
         own.for_each(|it| it.id = command_buffer);
         debug_assert!(finding.function.is_empty() || finding.function == self.command, "both are of one draw");
         finding
+    }
+}
+
+/// What a command is, among others of its kind in a command buffer.
+pub(crate) fn launch_word(command: &str) -> &'static str {
+    match command {
+        it if it.starts_with("vkCmdDispatch") => "dispatch",
+        it if it.starts_with("vkCmdTraceRays") => "trace",
+        it if it.starts_with("vkCmdExecuteGenerated") => "generated command",
+        _ => "draw",
     }
 }
 

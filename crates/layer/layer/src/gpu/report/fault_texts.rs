@@ -94,7 +94,7 @@ impl FaultNames {
                 format!("texel {index} {past} {} ({})", self.bound(), counted(length.into(), "texel"))
             }
             RecordedFault::BufferOutOfBounds { descriptor, range, .. } => match site.index_unit {
-                IndexUnit::Elements { offset, stride } => {
+                IndexUnit::Elements { offset, stride, .. } => {
                     let count = u64::from(range).saturating_sub(offset) / stride.max(1);
                     let element = self.element(Some(descriptor), Some(index), "element");
                     format!("{element} {past} {} ({})", self.bound(), counted(count, "element"))
@@ -230,7 +230,7 @@ impl FaultNames {
                 let bytes = site.index_unit.first_byte(most).saturating_add(site.bytes);
                 let bind = format!("bind at least {bytes} bytes");
                 match site.index_unit {
-                    IndexUnit::Elements { offset, stride } => {
+                    IndexUnit::Elements { offset, stride, .. } => {
                         let count = u64::from(range).saturating_sub(offset) / stride.max(1);
                         format!("test the index before the access (`if (index < {count})`), or {bind}")
                     }
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn titles_have_the_names_of_the_source() {
         let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 17, range: 64 };
-        let elements = site(IndexUnit::Elements { offset: 0, stride: 4 });
+        let elements = site(IndexUnit::Elements { offset: 0, stride: 4, is_signed: false });
         let own = names();
         assert_eq!(own.title(&fault, &elements, 16), "e[16] is past the end of \"emitters\" (16 elements)");
         let constant = site(IndexUnit::Constant { offset: 64 });
@@ -360,7 +360,9 @@ mod tests {
     #[test]
     fn fixes_are_plain() {
         let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 16, range: 64 };
-        let fix = names().fix(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4 }), 31).expect("a fix");
+        let fix = names()
+            .fix(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4, is_signed: false }), 31)
+            .expect("a fix");
         let text = "test the index before the access (`if (index < 16)`), or bind at least 128 bytes";
         assert_eq!((fix.text.as_str(), fix.is_verified), (text, false));
         let never = RecordedFault::Uninitialized { index: 3 };
@@ -382,7 +384,7 @@ mod tests {
         let access = own.access.as_mut().expect("there is one");
         (access.variable, access.path[0]) = (Some("v".repeat(90)), AccessStep::Member("m".repeat(90)));
         let fault = RecordedFault::BufferOutOfBounds { descriptor: 0, index: 17, range: 64 };
-        let title = own.title(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4 }), 16);
+        let title = own.title(&fault, &site(IndexUnit::Elements { offset: 0, stride: 4, is_signed: false }), 16);
         assert!(title.chars().count() <= TITLE_MAX && title.contains("past the end of"), "{title}");
     }
 }

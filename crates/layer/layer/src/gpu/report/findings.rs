@@ -19,10 +19,10 @@ use lavascope_settings::SyncMode;
 use lavascope_spirv::{Module, SourceLine};
 
 use super::codes::{
-    BoundResourceKind, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
+    BoundResourceKind, FaultCommand, binding_of, code_of_error, code_of_site, command_of_stage, is_harmless_if_robust,
 };
 use super::fault_draws::{ExecutedCommands, FaultDraws, new_frames};
-use super::fault_launch::{FaultLaunch, bound_object, indices_note};
+use super::fault_launch::{FaultLaunch, bound_object, indices_note, launch_word};
 use super::fault_texts::{AddressFault, FaultNames, stage_word};
 use super::message_texts::{error_text, stage_text};
 use super::prints::PrintFinding;
@@ -58,8 +58,6 @@ pub(crate) struct ShaderFault {
     count: u32,
     /// None if the details are unknown.
     error: Option<RecordedFault>,
-    /// The debug name of the pipeline.
-    pipeline: Option<String>,
     shader: FaultShader,
     check_site: CheckSite,
     /// The smallest and the largest index so far; none if there is no index.
@@ -87,6 +85,9 @@ pub(crate) struct FaultSite {
     pub(super) stage: usize,
     pub(super) instruction: u32,
     pub(super) check: Check,
+    /// An instruction may use several descriptors, for example an image and a sampler.
+    pub(super) binding: Option<(u32, u32)>,
+    pub(super) element: Option<u32>,
 }
 
 impl FaultSite {
@@ -98,7 +99,8 @@ impl FaultSite {
     pub(super) fn of(variant: &PipelineVariant, stage: &InstrumentedStage, site: &CheckSite) -> FaultSite {
         // A shader object is the same in all combinations.
         let (pipeline, stage) = stage.object.map_or((variant.application.1, stage.index), |it| (it.1, 0));
-        FaultSite { pipeline, stage, instruction: site.at.0, check: site.check }
+        let CheckSite { at, check, binding, element, .. } = *site;
+        FaultSite { pipeline, stage, instruction: at.0, check, binding, element }
     }
 }
 
@@ -142,6 +144,10 @@ impl ChecksState {
             let Some(stage) = draw.variant.stages.iter().find(|it| it.record_number == record.shader) else { continue };
             let Some(site) = stage.instrumented.site_of(record) else { continue };
             let fault_site = FaultSite::of(&draw.variant, stage, site);
+            if self.is_in_other_buffer(&record.fault, site.bytes) {
+                self.legal_sites.insert(fault_site);
+                continue;
+            }
             if !seen.contains(&fault_site) {
                 self.fault_draws.add(fault_site, executed.frames);
                 seen.push(fault_site);
@@ -151,6 +157,15 @@ impl ChecksState {
             }
         }
         found
+    }
+
+    /// Whether all bytes of an access at a device address are in a buffer, if not in that of the base pointer.
+    fn is_in_other_buffer(&self, fault: &RecordedFault, size: u64) -> bool {
+        let RecordedFault::AddressOutOfBounds { address } = *fault else { return false };
+        match self.addresses.find(address) {
+            BufferAddressLookup::InBuffer { offset, bytes, .. } => offset.saturating_add(size) <= bytes,
+            _ => false,
+        }
     }
 
     /// The finding of a fault record.
@@ -167,13 +182,17 @@ impl ChecksState {
         let kind = BoundResourceKind::of(&draw.variant, stage, site);
         let binding = binding_of(stage, site);
         let shader = FaultShader::of(&draw.variant, stage, site);
-        let code = code_of_error(draw.command, kind, &record.fault);
+        let command = FaultCommand { name: draw.command, uses_objects: stage.object.is_some() };
+        let code = code_of_error(command, kind, &record.fault);
         let mut diagnostic = self.diagnostic(&draw.variant, stage, site, (code, &shader));
         let (invocation, handle) = (stage_text(&record.invocation), executed.handle);
+        let is_write = shader.names.access.as_ref().map(|it| it.is_write);
         let buffer_name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
         diagnostic.message = format!(
             "{} Command buffer {}. {} {invocation}",
-            error_text(kind, binding, site, &record.fault, |address| self.address_text(address, site.bytes)),
+            error_text(kind, binding, site, (&record.fault, is_write), |address| {
+                self.address_text(address, site.bytes, is_write)
+            }),
             named(buffer_name.as_deref(), handle),
             diagnostic.message
         );
@@ -205,13 +224,7 @@ impl ChecksState {
         let mut objects = vec![self.object(ObjectType::COMMAND_BUFFER, "VkCommandBuffer", handle)];
         objects.extend(self.objects_of(&draw.variant, stage));
         let name = self.debug_name(ObjectType::COMMAND_BUFFER, handle);
-        let finding = finish_fault(
-            diagnostic,
-            objects,
-            (site, fault_site, self.pipeline_name(&draw.variant, stage)),
-            cell,
-            (Some(record.fault), shader),
-        );
+        let finding = finish_fault(diagnostic, objects, (site, fault_site), cell, (Some(record.fault), shader));
         let launch = Some(FaultLaunch::new(draw, executed, name));
         Some(CheckFinding::Fault(Box::new(ShaderFault { launch, indices, ..finding })))
     }
@@ -225,6 +238,7 @@ impl ChecksState {
     pub(crate) fn forget_faults(&mut self, ended: &[Arc<PipelineVariant>], is_gone: impl Fn(u32) -> bool) {
         ended.iter().for_each(|it| it.is_retired.store(true, Ordering::Relaxed));
         self.reported_sites.retain(|it| !is_gone(it.pipeline));
+        self.legal_sites.retain(|it| !is_gone(it.pipeline));
     }
 
     /// Whether the fault of a site is already reported.
@@ -246,11 +260,12 @@ impl ChecksState {
         let stage = &variant.stages[stage];
         let site = stage.instrumented.site(number)?;
         let fault_site = FaultSite::of(variant, stage, site);
-        if !self.insert_fault(variant, fault_site) {
+        if self.legal_sites.contains(&fault_site) || !self.insert_fault(variant, fault_site) {
             return None;
         }
         let kind = BoundResourceKind::of(variant, stage, site);
-        let code = code_of_site(command_of_stage(stage.kind), kind, site.check);
+        let command = FaultCommand { name: command_of_stage(stage.kind), uses_objects: stage.object.is_some() };
+        let code = code_of_site(command, kind, site.check);
         let shader = FaultShader::of(variant, stage, site);
         let mut diagnostic = self.diagnostic(variant, stage, site, (code, &shader));
         diagnostic.title = shader.names.unknown_title(site.check);
@@ -259,7 +274,7 @@ impl ChecksState {
         Some(CheckFinding::Fault(Box::new(finish_fault(
             diagnostic,
             self.objects_of(variant, stage),
-            (site, fault_site, self.pipeline_name(variant, stage)),
+            (site, fault_site),
             cell,
             (None, shader),
         ))))
@@ -282,16 +297,21 @@ impl ChecksState {
     /// Whether a variant has counted faults that are not reported.
     pub(crate) fn has_unreported(&self, variant: &PipelineVariant) -> bool {
         let counts = fault_counts(std::slice::from_ref(variant));
-        counts.keys().any(|it| !self.reported_sites.contains(it))
+        counts.keys().any(|it| !self.reported_sites.contains(it) && !self.legal_sites.contains(it))
             || variant.seen_sites().iter().any(|it| !self.is_reported(variant, *it))
     }
 
     /// Describes a wrong address.
-    fn address_text(&self, address: u64, bytes: u64) -> String {
+    fn address_text(&self, address: u64, bytes: u64, is_write: Option<bool>) -> String {
         let buffer = |handle: u64, name: Option<String>| {
             format!("buffer {}", named(name.or_else(|| self.debug_name(ObjectType::BUFFER, handle)).as_deref(), handle))
         };
-        let what = format!("{bytes} bytes at device address {address:#x} are accessed");
+        let done = match is_write {
+            Some(true) => "written",
+            Some(false) => "read",
+            None => "accessed",
+        };
+        let what = format!("{bytes} bytes at device address {address:#x} are {done}");
         match self.addresses.find(address) {
             BufferAddressLookup::Nowhere if address < NULL_PAGE => format!("{what}: the address is null."),
             BufferAddressLookup::Nowhere => format!("{what}, which belongs to no buffer."),
@@ -392,9 +412,10 @@ impl ChecksState {
         let labels = labels.map_or_else(String::new, |it| format!(", in {it:?}"));
         // If all draws of a pipeline share their records, the draw is unknown.
         if !draw.variant.fixed_tables.is_empty() {
-            return format!("{} (draw or dispatch of command buffer {number}, {commands}{labels})", draw.command);
+            return format!("{} (of command buffer {number}, {commands}{labels})", draw.command);
         }
-        format!("{} (draw or dispatch {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
+        let kind = launch_word(draw.command);
+        format!("{} ({kind} {} of command buffer {number}, {commands}{labels})", draw.command, draw.number)
     }
 
     /// The name of the pipeline or shader object.
@@ -455,7 +476,7 @@ const NULL_PAGE: u64 = 1 << 16;
 fn finish_fault(
     mut diagnostic: Diagnostic,
     objects: Vec<MessageObject>,
-    (site, fault_site, pipeline): (&CheckSite, FaultSite, Option<String>),
+    (site, fault_site): (&CheckSite, FaultSite),
     cell: SiteCounter,
     (error, shader): (Option<RecordedFault>, FaultShader),
 ) -> ShaderFault {
@@ -471,18 +492,7 @@ fn finish_fault(
     };
     diagnostic.explanation.insert(0, text);
     let check_site = *site;
-    ShaderFault {
-        diagnostic,
-        objects,
-        site: fault_site,
-        count,
-        error,
-        pipeline,
-        shader,
-        check_site,
-        indices: None,
-        launch: None,
-    }
+    ShaderFault { diagnostic, objects, site: fault_site, count, error, shader, check_site, indices: None, launch: None }
 }
 
 /// What the module of a shader says of a site.
@@ -589,9 +599,6 @@ impl DeviceChecks {
     }
 
     fn report_fault(&self, fault: ShaderFault) {
-        if !self.config.selection.selects_pipeline(fault.pipeline.as_deref()) {
-            return;
-        }
         let located = fault.launch.as_ref().and_then(|it| it.locate(self));
         let ShaderFault { mut diagnostic, objects, site: fault_site, count, error, mut shader, check_site, .. } = fault;
         let (indices, launch) = (fault.indices, fault.launch);
@@ -605,8 +612,12 @@ impl DeviceChecks {
                 .explanation
                 .push("The device accesses buffers robustly: no memory beside them is touched.".into());
         }
+        // Messages have no other place for it.
+        let bound_text =
+            |it: &DiagnosticObject| it.name.as_ref().map(|name| format!("Buffer {name:?} is bound there."));
         let bound = located.as_ref().and_then(|it| bound_object(it, shader.names.binding, error.as_ref()));
         shader.names.buffer = bound.as_ref().and_then(|it| it.name.clone());
+        diagnostic.explanation.extend(bound.as_ref().and_then(bound_text));
         if let (Some(_), Some(error), Some((least, _))) = (&shader.names.buffer, &error, indices) {
             diagnostic.title = shader.names.title(error, &check_site, least);
         }
@@ -715,7 +726,14 @@ mod tests {
         let variant = |number: u32| {
             Arc::new(PipelineVariant { application: (Pipeline(number.into()), number), ..PipelineVariant::empty() })
         };
-        let fault_site = |pipeline| FaultSite { pipeline, stage: 0, instruction: 1, check: Check::Address };
+        let fault_site = |pipeline| FaultSite {
+            pipeline,
+            stage: 0,
+            instruction: 1,
+            check: Check::Address,
+            binding: None,
+            element: None,
+        };
         let ([gone, stays], mut state) = ([1, 2].map(variant), ChecksState::default());
         assert!(state.insert_fault(&gone, fault_site(1)) && state.insert_fault(&stays, fault_site(2)));
         assert!(!state.insert_fault(&gone, fault_site(1)) && !state.insert_fault(&stays, fault_site(2)));

@@ -9,10 +9,15 @@ pub(super) fn error_text(
     kind: BoundResourceKind,
     binding: Option<(u32, u32)>,
     site: &CheckSite,
-    error: &RecordedFault,
+    (error, is_write): (&RecordedFault, Option<bool>),
     address_text: impl FnOnce(u64) -> String,
 ) -> String {
     let word = kind.word();
+    let access = match is_write {
+        Some(true) => "write",
+        Some(false) => "read",
+        None => "access",
+    };
     let place = binding.map_or_else(String::new, |it| format!(" (set = {}, binding = {})", it.0, it.1));
     match *error {
         RecordedFault::IndexOutOfBounds { index, length } => {
@@ -24,12 +29,12 @@ pub(super) fn error_text(
             let first = site.index_unit.first_byte(index);
             let last = first.saturating_add(site.bytes.saturating_sub(1));
             format!(
-                "{word} access out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
+                "{word} {access} out of bounds: index {index}, bytes {first} to {last}, where {range} bytes are bound \
                  to descriptor {descriptor}{place}."
             )
         }
         RecordedFault::TexelOutOfBounds { texel, length } => {
-            format!("{word} access out of bounds: texel {texel} of {length}{place}.")
+            format!("{word} {access} out of bounds: texel {texel} of {length}{place}.")
         }
     }
 }

@@ -29,8 +29,6 @@ pub(crate) struct PrintFinding {
     /// All that is known of where it was printed.
     place: String,
     details: Value,
-    /// The pipeline's name.
-    pipeline: Option<String>,
 }
 
 impl ChecksState {
@@ -74,8 +72,7 @@ impl ChecksState {
             "draw": draw.number,
             "place": place,
         });
-        let pipeline = self.pipeline_name(&draw.variant, stage);
-        Some(PrintFinding { text, line, place, details, pipeline })
+        Some(PrintFinding { text, line, place, details })
     }
 }
 
@@ -113,9 +110,6 @@ impl DeviceChecks {
     /// Shows what was printed, without a lock: the application may be called.
     pub(crate) fn report_print(&self, print_finding: &PrintFinding) {
         let Some(prints) = self.config.prints else { return };
-        if !self.config.selection.selects_pipeline(print_finding.pipeline.as_deref()) {
-            return;
-        }
         let has_report = report_file::printed(&print_finding.details);
         let mut text = print_finding
             .line

@@ -28,8 +28,10 @@ pub(crate) struct DescriptorSetState {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BoundDescriptor {
     Unwritten,
-    /// So many bytes or texels, or one where that does not count.
+    /// So many bytes or texels.
     Extent(u64),
+    /// It has no size that shaders are checked against, for example an image.
+    Written,
     /// The rest of a buffer, from the dynamic offset on.
     RestOfBuffer(u64),
     /// It is not known, and all is right.
@@ -41,10 +43,17 @@ impl BoundDescriptor {
         let count = match self {
             BoundDescriptor::Unwritten => return 0,
             BoundDescriptor::Extent(count) => count,
+            BoundDescriptor::Written => 1,
             BoundDescriptor::RestOfBuffer(count) => count.saturating_sub(u64::from(offset)),
             BoundDescriptor::Unknown => u64::MAX,
         };
         u32::try_from(count).unwrap_or(u32::MAX)
+    }
+
+    /// The same for a binding whose descriptors may have several types. The type that was written last has no size if
+    /// it is `Written`, so no access to it can be too large.
+    fn mutable_word(self) -> u32 {
+        if self == BoundDescriptor::Written { u32::MAX } else { self.word(0) }
     }
 }
 
@@ -53,7 +62,7 @@ impl DescriptorSetState {
         let mut set = DescriptorSetState { pool, layout: Arc::clone(layout), variable, descriptors: Vec::new() };
         for binding in &layout.bindings {
             let first = match binding.descriptor_type {
-                DescriptorType::SAMPLER if !binding.samplers.is_empty() => BoundDescriptor::Extent(1),
+                DescriptorType::SAMPLER if !binding.samplers.is_empty() => BoundDescriptor::Written,
                 _ if binding.is_inline() => BoundDescriptor::Extent(u64::from(binding.count)),
                 _ => BoundDescriptor::Unwritten,
             };
@@ -159,7 +168,7 @@ impl ChecksState {
             }
             // The layout defines their contents.
             DescriptorType::INLINE_UNIFORM_BLOCK => Vec::new(),
-            _ => vec![BoundDescriptor::Extent(1); count as usize],
+            _ => vec![BoundDescriptor::Written; count as usize],
         }
     }
 
@@ -246,6 +255,10 @@ impl BoundSetView<'_> {
         for (binding, (slot, bound)) in (0..).zip(self.bindings()) {
             let mut offset = || if slot.is_dynamic() { offsets.next().unwrap_or(0) } else { 0 };
             match bound {
+                Some(bound) if slot.is_mutable() => {
+                    let states = bound.iter().map(|it| it.mutable_word());
+                    tables::fill_binding(table, (number, binding), states);
+                }
                 Some(bound) => {
                     let states = bound.iter().map(|it| it.word(offset()));
                     tables::fill_binding(table, (number, binding), states);
@@ -399,6 +412,44 @@ mod tests {
         assert_eq!(BoundDescriptor::RestOfBuffer(64).word(16), 48);
         assert_eq!(BoundDescriptor::Extent(1 << 40).word(0), u32::MAX);
         assert_eq!(BoundDescriptor::Unknown.word(0), u32::MAX);
+    }
+
+    /// A descriptor of several types is judged by what was written last.
+    #[test]
+    fn the_type_that_was_written_last_counts() {
+        let mutable =
+            LayoutBinding { descriptor_type: DescriptorType::MUTABLE_EXT, count: 3, ..LayoutBinding::default() };
+        let layout = Arc::new(SetLayoutState { bindings: vec![mutable], ..SetLayoutState::default() });
+        let mut layouts = PipelineLayoutState::empty();
+        layouts.sets = vec![Some(Arc::clone(&layout))];
+        let mut state = ChecksState::default();
+        state.buffer_sizes.insert(7, 100);
+        let mut set = DescriptorSetState::new(1, &layout, 0);
+        set.write_elements((0, 0), vec![BoundDescriptor::Extent(16), BoundDescriptor::Written]);
+        state.sets.insert(10, set);
+        let element = |state: &ChecksState, at: u32| {
+            let table = descriptor_table(&layouts, &state.sets, |_| Some((10, Vec::new())));
+            let binding = table[1] as usize;
+            table[(table[binding + 1] + at) as usize]
+        };
+        assert_eq!([0, 1, 2].map(|it| element(&state, it)), [16, u32::MAX, 0], "an image has no size");
+        let info = DescriptorBufferInfo { buffer: Buffer(7), offset: 0, range: WHOLE_SIZE };
+        let mut write = WriteDescriptorSet::zeroed();
+        (write.dst_set, write.descriptor_count) = (DescriptorSet(10), 1);
+        (write.descriptor_type, write.p_buffer_info) = (DescriptorType::STORAGE_BUFFER, Ptr::to(&info));
+        write.dst_array_element = 1;
+        // SAFETY: a valid write, whose info is alive.
+        unsafe { state.apply_write(&write) };
+        assert_eq!(element(&state, 1), 100, "as a buffer, it has one");
+        (write.descriptor_type, write.p_buffer_info) = (DescriptorType::SAMPLED_IMAGE, Ptr::NULL);
+        // SAFETY: a write of an image, whose info is not read.
+        unsafe { state.apply_write(&write) };
+        assert_eq!(element(&state, 1), u32::MAX, "as an image, it has none again");
+        let mut copy = CopyDescriptorSet::zeroed();
+        (copy.src_set, copy.dst_set, copy.src_array_element) = (DescriptorSet(10), DescriptorSet(10), 1);
+        (copy.dst_array_element, copy.descriptor_count) = (2, 1);
+        state.apply_copy(&copy);
+        assert_eq!(element(&state, 2), u32::MAX, "a copy has the type of its source");
     }
 
     #[test]

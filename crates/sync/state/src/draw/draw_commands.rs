@@ -141,6 +141,11 @@ impl DrawParameters {
         DrawParameters { list: Some(DrawListSource::Memory(arguments)), ..self }
     }
 
+    /// The number of draws, if it is known: without any, nothing is launched.
+    pub(crate) fn with_draw_count(self, count: u32) -> DrawParameters {
+        if count == 0 { DrawParameters { groups: Some([0; 3]), ..self } } else { self }
+    }
+
     fn tasks(groups: [u32; 3]) -> DrawParameters {
         DrawParameters { groups: Some(groups), ..DrawParameters::base_tasks() }
     }

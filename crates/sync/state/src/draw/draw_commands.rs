@@ -440,7 +440,7 @@ impl TrackedDevice {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let bound = own.state.bind_point(BindPoint::Graphics).pipeline.as_slice();
         let certainty = draw.launch_certainty(self, &own.state);
-        let is_nothing = certainty == LaunchCertainty::Never;
+        let is_nothing = matches!(certainty, LaunchCertainty::Never);
         let pipelines = if is_nothing { &[] } else { chosen.as_deref().unwrap_or(bound) };
         if pipelines.is_empty() {
             match is_nothing {
@@ -471,7 +471,11 @@ impl TrackedDevice {
         };
         // Some accesses become known later, for example by descriptors that may be updated until the submission. The
         // command is recorded with those that are known, and replaced then.
-        let is_known = certainty == LaunchCertainty::Certain || certainty == LaunchCertainty::Unknown && !is_inherited;
+        let is_known = match certainty {
+            LaunchCertainty::Certain => true,
+            LaunchCertainty::Unknown => !is_inherited,
+            LaunchCertainty::Never | LaunchCertainty::AtSubmission(_) => false,
+        };
         if chosen.is_some() || !uses.submit_time.is_empty() || !is_known {
             let launch = CommandLaunch { unconditional, certainty };
             return self.record_incomplete_action(buffer, uses, &attachment_uses(), &launch, out);
@@ -484,7 +488,7 @@ impl TrackedDevice {
             return self.record_inherited_draw(buffer, uses.fixed, out);
         }
         uses.fixed.extend_from_slice(&self.last_draw.accesses);
-        if certainty == LaunchCertainty::Unknown {
+        if matches!(certainty, LaunchCertainty::Unknown) {
             mark_if_launched(&mut uses.fixed[unconditional..]);
         }
         self.record_action(buffer, uses.fixed, out);

@@ -207,8 +207,10 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         let is_used =
             |attachment: u32| views.get(attachment as usize).is_some_and(|it| Some(it.resource.0) == resource);
         let views = pass.subpasses.iter().fold(0, |all, it| all | it.view_mask);
+        let has_all_views = views == 0 || views.trailing_ones() >= resource.map_or(0, |it| layers_of(program, it));
         let uses = |subpass: u32| {
             let own = pass.subpasses.get(subpass as usize);
+            let is_whole = is_whole && has_all_views;
             own.is_some_and(|it| is_whole && it.view_mask == views && used_attachments(it).any(is_used))
         };
         pass.dependencies.iter().any(|it| it.src.into_iter().chain(it.dst).any(|it| !uses(it)))
@@ -218,6 +220,13 @@ fn is_chain_through_pass(program: &Program, disagreement: &LayerDisagreement) ->
         commands_between(program, hazard).iter().map(|it| it.command).chain(around).any(is_chain)
     };
     disagreement.kind != DisagreementKind::OnlyOurs && disagreement.peer.iter().any(is_behind_chain)
+}
+
+fn layers_of(program: &Program, resource: u32) -> u32 {
+    match program.resources.get(resource as usize).map(|it| &it.kind) {
+        Some(ResourceKind::Image(image)) => image.layers,
+        _ => 0,
+    }
 }
 
 fn used_attachments(subpass: &Subpass) -> impl Iterator<Item = u32> {

@@ -191,6 +191,20 @@ fn resolves_are_resolves() {
 }
 
 #[test]
+fn a_fill_to_the_end_of_a_buffer_writes_whole_words() {
+    let mut app = app();
+    app.make_buffer(5, 4094, 1 << 19);
+    for (dst_offset, expected) in [(4, Some(4..4092)), (4092, None)] {
+        let (command_buffer, dst_buffer) = (command_buffer(2), buffer(5));
+        let fill = CmdFillBufferParams { command_buffer, dst_buffer, dst_offset, size: WHOLE_SIZE, data: 0 };
+        app.call(Api::CmdFillBuffer, &fill);
+        let last = app.program().command_buffers[0].commands.len() - 1;
+        let written: Vec<Region> = accesses(app.program(), 0, last).iter().map(|it| it.region.clone()).collect();
+        assert_eq!(written, expected.map(Region::Buffer).into_iter().collect::<Vec<_>>());
+    }
+}
+
+#[test]
 fn fills_updates_and_clears_are_clears() {
     let mut app = app();
     app.call(

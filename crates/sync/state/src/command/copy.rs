@@ -162,11 +162,10 @@ impl TrackedDevice {
     fn track_clears(&mut self, call: &Call<'_>, out: &mut TrackerOutput<'_>) -> bool {
         match call {
             Call::CmdFillBuffer(params) => {
-                let accesses = self
-                    .buffer_access(params.dst_buffer, params.dst_offset, params.size, CLEAR_WRITE, out)
-                    .into_iter()
-                    .collect();
-                self.record_action(params.command_buffer, accesses, out);
+                let write = self.buffer_access(params.dst_buffer, params.dst_offset, params.size, CLEAR_WRITE, out);
+                let is_whole = params.size == vk::WHOLE_SIZE;
+                let accesses = write.and_then(|it| if is_whole { whole_words(it) } else { Some(it) });
+                self.record_action(params.command_buffer, accesses.into_iter().collect(), out);
             }
             Call::CmdUpdateBuffer(params) => {
                 let accesses = self
@@ -346,4 +345,11 @@ fn destination_extent(from: &TrackedImage, src: &TexelBox, to: &TrackedImage, ds
         extent[2] = extent[2].max(src.layers.layer_count.min(from.info.layers));
     }
     extent
+}
+
+/// A fill up to the end of a buffer writes whole words.
+fn whole_words(write: Access) -> Option<Access> {
+    let Region::Buffer(bytes) = &write.region else { return Some(write) };
+    let words = bytes.start..bytes.start + (bytes.end - bytes.start) / 4 * 4;
+    (!words.is_empty()).then(|| Access { region: Region::Buffer(words), ..write.clone() })
 }

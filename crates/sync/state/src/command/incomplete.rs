@@ -180,7 +180,7 @@ impl TrackedDevice {
         }
         uses.iter().for_each(|it| self.predict_use(it, &mut accesses));
         let attachment_uses = if is_inherited { attachment_uses } else { &[] };
-        let is_certain = launch.certainty == LaunchCertainty::Certain;
+        let is_certain = matches!(launch.certainty, LaunchCertainty::Certain);
         let conditional = if is_certain { Vec::new() } else { accesses[..known].to_vec() };
         if !is_certain {
             self.apply_launch(launch, ReportTime::Recording, &mut accesses);

@@ -141,6 +141,11 @@ impl DrawParameters {
         DrawParameters { list: Some(DrawListSource::Memory(arguments)), ..self }
     }
 
+    /// The number of draws, if it is known: without any, nothing is launched.
+    pub(crate) fn with_draw_count(self, count: u32) -> DrawParameters {
+        if count == 0 { DrawParameters { groups: Some([0; 3]), ..self } } else { self }
+    }
+
     fn tasks(groups: [u32; 3]) -> DrawParameters {
         DrawParameters { groups: Some(groups), ..DrawParameters::base_tasks() }
     }
@@ -435,7 +440,7 @@ impl TrackedDevice {
         let Some(own) = self.command_buffers.get(buffer.0) else { return };
         let bound = own.state.bind_point(BindPoint::Graphics).pipeline.as_slice();
         let certainty = draw.launch_certainty(self, &own.state);
-        let is_nothing = certainty == LaunchCertainty::Never;
+        let is_nothing = matches!(certainty, LaunchCertainty::Never);
         let pipelines = if is_nothing { &[] } else { chosen.as_deref().unwrap_or(bound) };
         if pipelines.is_empty() {
             match is_nothing {
@@ -466,7 +471,11 @@ impl TrackedDevice {
         };
         // Some accesses become known later, for example by descriptors that may be updated until the submission. The
         // command is recorded with those that are known, and replaced then.
-        let is_known = certainty == LaunchCertainty::Certain || certainty == LaunchCertainty::Unknown && !is_inherited;
+        let is_known = match certainty {
+            LaunchCertainty::Certain => true,
+            LaunchCertainty::Unknown => !is_inherited,
+            LaunchCertainty::Never | LaunchCertainty::AtSubmission(_) => false,
+        };
         if chosen.is_some() || !uses.submit_time.is_empty() || !is_known {
             let launch = CommandLaunch { unconditional, certainty };
             return self.record_incomplete_action(buffer, uses, &attachment_uses(), &launch, out);
@@ -479,7 +488,7 @@ impl TrackedDevice {
             return self.record_inherited_draw(buffer, uses.fixed, out);
         }
         uses.fixed.extend_from_slice(&self.last_draw.accesses);
-        if certainty == LaunchCertainty::Unknown {
+        if matches!(certainty, LaunchCertainty::Unknown) {
             mark_if_launched(&mut uses.fixed[unconditional..]);
         }
         self.record_action(buffer, uses.fixed, out);

@@ -127,27 +127,33 @@ impl TrackedDevice {
         let (buffer, draw) = match call {
             Call::CmdDrawIndirect2KHR(params) => (
                 params.command_buffer,
-                DrawParameters::indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW, out)),
+                DrawParameters::indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.draw_count)),
             ),
             Call::CmdDrawIndexedIndirect2KHR(params) => (
                 params.command_buffer,
-                DrawParameters::indexed_indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW_INDEXED, out)),
+                DrawParameters::indexed_indirect(self.indirect_parameter_reads_at(params.p_info(), DRAW_INDEXED, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.draw_count)),
             ),
             Call::CmdDrawMeshTasksIndirect2EXT(params) => (
                 params.command_buffer,
-                DrawParameters::mesh(self.indirect_parameter_reads_at(params.p_info(), DISPATCH, out)),
+                DrawParameters::mesh(self.indirect_parameter_reads_at(params.p_info(), DISPATCH, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.draw_count)),
             ),
             Call::CmdDrawIndirectCount2KHR(params) => (
                 params.command_buffer,
-                DrawParameters::indirect(self.counted_parameter_reads_at(params.p_info(), DRAW, out)),
+                DrawParameters::indirect(self.counted_parameter_reads_at(params.p_info(), DRAW, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.max_draw_count)),
             ),
             Call::CmdDrawIndexedIndirectCount2KHR(params) => (
                 params.command_buffer,
-                DrawParameters::indexed_indirect(self.counted_parameter_reads_at(params.p_info(), DRAW_INDEXED, out)),
+                DrawParameters::indexed_indirect(self.counted_parameter_reads_at(params.p_info(), DRAW_INDEXED, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.max_draw_count)),
             ),
             Call::CmdDrawMeshTasksIndirectCount2EXT(params) => (
                 params.command_buffer,
-                DrawParameters::mesh(self.counted_parameter_reads_at(params.p_info(), DISPATCH, out)),
+                DrawParameters::mesh(self.counted_parameter_reads_at(params.p_info(), DISPATCH, out))
+                    .with_draw_count(params.p_info().map_or(0, |it| it.max_draw_count)),
             ),
             Call::CmdDrawIndirectByteCount2EXT(params) => {
                 let address = params.p_counter_info().map_or(0, |it| it.address_range.address);

@@ -154,7 +154,7 @@ fn bytes_that_the_device_does_not_use_may_be_written() {
 
 #[test]
 fn many_short_runs_are_as_exact_as_few() {
-    let in_unused = |it: u64| UNUSED.contains(&it) && it % 3 == 0;
+    let in_unused = |it: u64| UNUSED.contains(&it) && it.is_multiple_of(3);
     let mut app = WritingApp::new(INPUT);
     app.write_bits(in_unused);
     app.wait();

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lavascope_platform::bytes::changed_bytes;
+
 /// Bytes that are compared together; a record holds no more. Several records fit into a chunk of a stream.
 pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 
@@ -156,36 +158,14 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
     found.extend(open.map(|start| trimmed(old, new, start..new.len())));
 }
 
-/// Bytes whose bits are found together.
-const BLOCK: usize = u64::BITS as usize;
-
 /// Adds one bit for each byte: whether it differs.
 fn changed_bits(old: &[u8], new: &[u8], bits: &mut Vec<u64>) {
-    let ((old, old_rest), (new, new_rest)) = (old.as_chunks::<BLOCK>(), new.as_chunks::<BLOCK>());
-    bits.extend(old.iter().zip(new).map(|it| changed_bits_of(it.0, it.1)));
+    let ((old, old_rest), (new, new_rest)) = (old.as_chunks(), new.as_chunks());
+    bits.extend(old.iter().zip(new).map(|it| changed_bytes(it.0, it.1)));
     if !new_rest.is_empty() {
         let rest = old_rest.iter().zip(new_rest).enumerate();
         bits.push(rest.fold(0, |all, (index, it)| all | u64::from(it.0 != it.1) << index));
     }
-}
-
-#[cfg(target_arch = "x86_64")]
-fn changed_bits_of(old: &[u8; BLOCK], new: &[u8; BLOCK]) -> u64 {
-    use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_loadu_si128, _mm_movemask_epi8};
-    const SIZE: usize = 16;
-    (0..BLOCK / SIZE).fold(0, |all, part| {
-        // SAFETY: every x86_64 has these instructions. Both arrays have 16 bytes at the offset, which need no alignment.
-        let equal = unsafe {
-            let load = |bytes: &[u8; BLOCK]| _mm_loadu_si128(bytes.as_ptr().add(part * SIZE).cast());
-            _mm_movemask_epi8(_mm_cmpeq_epi8(load(old), load(new)))
-        };
-        all | u64::from(!(equal as u16)) << (part * SIZE)
-    })
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn changed_bits_of(old: &[u8; BLOCK], new: &[u8; BLOCK]) -> u64 {
-    old.iter().zip(new).enumerate().fold(0, |all, (index, it)| all | u64::from(it.0 != it.1) << index)
 }
 
 /// A run without the equal bytes at its ends; there is one that differs.

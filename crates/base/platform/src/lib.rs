@@ -19,6 +19,7 @@ use linux as system;
 #[cfg(not(target_os = "linux"))]
 compile_error!("this system needs a folder beside `linux`, with the same functions");
 
+pub mod bytes;
 pub mod clock;
 pub mod device_memory;
 pub mod files;

@@ -96,7 +96,8 @@ pub struct ReplayOptions {
     pub gpu: Option<usize>,
     /// Whether one thread plays all of them, in the same order each time.
     pub one_thread: bool,
-    /// Whether threads may share one. With random delays, the speed of the original or a pause, only a random change is.
+    /// Whether threads may share one. With random delays, the speed of the original, or a pause, the adaptive way is that
+    /// of a thread for each stream.
     pub sharing: ThreadSharing,
     /// Holds threads up at random, by a seed.
     pub chaos: Option<u64>,

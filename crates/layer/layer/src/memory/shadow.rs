@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use lavascope_platform::bytes::changed_bytes;
+
 /// Bytes that are compared together; a record holds no more. Several records fit into a chunk of a stream.
 pub(super) const SEGMENT_BYTES: usize = 16 << 10;
 
@@ -158,27 +160,12 @@ fn differences(old: &[u8], new: &[u8], found: &mut Vec<Range<usize>>) {
 
 /// Adds one bit for each byte: whether it differs.
 fn changed_bits(old: &[u8], new: &[u8], bits: &mut Vec<u64>) {
-    const BITS: usize = u64::BITS as usize;
-    let word = |bytes: &[u8]| u64::from_le_bytes(std::array::from_fn(|it| bytes[it]));
-    let blocks = old.chunks_exact(BITS).zip(new.chunks_exact(BITS));
-    bits.extend(blocks.map(|(old, new)| {
-        let words = old.chunks_exact(WORD).zip(new.chunks_exact(WORD)).enumerate();
-        words.fold(0, |all, (index, it)| all | nonzero_bytes(word(it.0) ^ word(it.1)) << (index * WORD))
-    }));
-    let whole = new.len() / BITS * BITS;
-    if whole < new.len() {
-        let rest = old[whole..].iter().zip(&new[whole..]).enumerate();
+    let ((old, old_rest), (new, new_rest)) = (old.as_chunks(), new.as_chunks());
+    bits.extend(old.iter().zip(new).map(|it| changed_bytes(it.0, it.1)));
+    if !new_rest.is_empty() {
+        let rest = old_rest.iter().zip(new_rest).enumerate();
         bits.push(rest.fold(0, |all, (index, it)| all | u64::from(it.0 != it.1) << index));
     }
-}
-
-/// One bit for each byte of a word: whether it is not zero.
-fn nonzero_bytes(word: u64) -> u64 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // The highest bit of each byte that is not zero.
-    let high = (((word & LOW) + LOW) | word) & !LOW;
-    // Collects them in the highest byte.
-    (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 /// A run without the equal bytes at its ends; there is one that differs.

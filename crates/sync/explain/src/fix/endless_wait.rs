@@ -15,16 +15,7 @@ use super::change::{ProgramChange, ProgramFix};
 
 /// Whether a fix adds a wait of the host that never ends, or makes one so.
 pub(crate) fn adds_endless_wait(program: &Program, fix: &ProgramFix) -> bool {
-    let is_wait = |it: &ProgramChange| {
-        matches!(
-            it,
-            ProgramChange::InsertHostWait { .. }
-                | ProgramChange::AddWait { .. }
-                | ProgramChange::AddSemaphore { .. }
-                | ProgramChange::AddPresentWait { .. }
-        )
-    };
-    if !fix.changes.iter().any(is_wait) {
+    if !fix.changes.iter().any(adds_wait) {
         return false;
     }
     let mut changed = program.clone();
@@ -33,6 +24,16 @@ pub(crate) fn adds_endless_wait(program: &Program, fix: &ProgramFix) -> bool {
         changed = next;
     }
     endless_waits(&changed) > endless_waits(program)
+}
+
+fn adds_wait(change: &ProgramChange) -> bool {
+    matches!(
+        change,
+        ProgramChange::InsertHostWait { .. }
+            | ProgramChange::AddWait { .. }
+            | ProgramChange::AddSemaphore { .. }
+            | ProgramChange::AddPresentWait { .. }
+    )
 }
 
 /// Number of waits of the host whose work is not over by then, and cannot be without a later step.

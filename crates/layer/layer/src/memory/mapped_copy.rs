@@ -281,13 +281,11 @@ impl WatchedMemory {
         };
         let mut is_changed = false;
         for segment in segments(part) {
-            let WriteScratch { current, changed, .. } = &mut *sink.scratch;
+            let WriteScratch { current, bits, .. } = &mut *sink.scratch;
             // SAFETY: mapped, or memory of ours, until a thread takes the lock to change that. The application may write
             // meanwhile, and the bytes are then the old or the new.
             unsafe { read_into(first, &segment, current) };
-            changed.clear();
-            known.compare(segment.start, current, changed);
-            if !changed.is_empty() {
+            if known.compare(segment.start, current, bits) {
                 is_changed = true;
                 sink.record_changes(self.id, segment.start, RecordedContents::Places);
             }

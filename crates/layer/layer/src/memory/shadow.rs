@@ -43,14 +43,18 @@ impl Shadow {
         self.update_exactly(offset, live, changed, None);
     }
 
-    /// Compares bytes likewise, and keeps the copy as it is. Returns the ranges without any byte that is equal.
-    pub(super) fn compare(&self, offset: u64, live: &[u8], exact: &mut Vec<Range<usize>>) {
+    /// Compares bytes likewise, and keeps the copy as it is. Returns whether any is new; `bits` then has one bit for each
+    /// byte, whether it is.
+    pub(super) fn compare(&self, offset: u64, live: &[u8], bits: &mut Vec<u64>) -> bool {
         let (segment, inside) = (offset / SEGMENT_BYTES as u64, (offset % SEGMENT_BYTES as u64) as usize);
         let zeros = &[0; SEGMENT_BYTES][..live.len()];
         let old = self.segments.get(&segment).map_or(zeros, |it| &it[inside..inside + live.len()]);
-        let mut changed = Vec::new();
-        differences(old, live, &mut changed);
-        changed.into_iter().for_each(|it| split_run(old, live, it, exact));
+        bits.clear();
+        if old == live {
+            return false;
+        }
+        changed_bits(old, live, bits);
+        true
     }
 
     /// Compares bytes likewise. Returns whether any is new; `bits` then has one bit for each byte, whether it is.
@@ -262,7 +266,10 @@ mod tests {
             let density = 1 + rng.below(4);
             live[start..start + size].iter_mut().for_each(|it| *it ^= (rng.below(density) == 0) as u8 * 0x90);
             let part = rng.below(start + 1)..start + size + rng.below(SEGMENT_BYTES - start - size);
+            let mut compared = vec![9];
+            let is_other = shadow.compare(part.start as u64, &live[part.clone()], &mut compared);
             let is_new = shadow.update_bits(part.start as u64, &live[part.clone()], &mut bits);
+            assert_eq!((is_other, &compared), (is_new, &bits), "a look that keeps the copy finds the same");
             let differs: Vec<bool> = part.clone().map(|it| before[it] != live[it]).collect();
             assert_eq!(is_new, differs.contains(&true));
             if is_new {

@@ -90,15 +90,12 @@ fn judge(words: &[u64], arena: &mut Arena, tally: &mut Tally) {
     }
     let mut stream = RecordBuffer::default();
     let mut packer = Packer::new(&Raw, &ReadAll);
+    let (command, call) = (record.command(), record.call_number());
     let again = match record.phase() {
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        RecordPhase::Enter => {
-            Some(unsafe { packer.pack_parameters(&mut stream, record.command(), image, record.call_number()) })
-        }
+        RecordPhase::Enter => Some(unsafe { packer.pack_parameters(&mut stream, command, image, call) }),
         // SAFETY: the record was just unpacked into the arena, as the image of a call of this command.
-        RecordPhase::Leave => unsafe {
-            packer.pack_outputs(&mut stream, record.command(), image, record.call_number())
-        },
+        RecordPhase::Leave => unsafe { packer.pack_outputs(&mut stream, command, image, call) },
     };
     let body_words = record.body().len() / 8;
     let again = again.unwrap_or_default();

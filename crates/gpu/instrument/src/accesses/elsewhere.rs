@@ -160,13 +160,13 @@ impl Context<'_> {
         if let Some(known) = self.wandering.is_exact {
             return known;
         }
-        let is_access = |it: &Instruction<'_>| {
-            let pointer = match it.op() {
-                Some(Op::Store) => it.id(1),
-                Some(op) if op == Op::Load || is_atomic(op) => it.id(3),
+        let is_access = |instruction: &Instruction<'_>| {
+            let pointer = match instruction.op() {
+                Some(Op::Store) => instruction.id(1),
+                Some(op) if op == Op::Load || is_atomic(op) => instruction.id(3),
                 _ => return false,
             };
-            let class = self.types.pointer_value(pointer).map(|it| it.0);
+            let class = self.types.pointer_value(pointer).map(|instruction| instruction.0);
             class == Some(StorageClass::PhysicalStorageBuffer)
         };
         let is_exact = self.module.all().filter(is_access).count() <= EXACT_ACCESSES_MAX;

@@ -44,7 +44,7 @@ impl ChainPosition {
     pub(crate) unsafe fn of(p_next: Ptr<Opaque>, s_type: i32) -> Option<ChainPosition> {
         // SAFETY: the contract of this function is that of `find_link`, which gives a link of the chain.
         let link = unsafe { find_link(p_next, s_type, LAYER_LINK_INFO) }?;
-        // SAFETY: as above.
+        // SAFETY: `find_link` found it in the valid chain of the contract.
         Some(ChainPosition { link, layer_info: unsafe { (*link).layer_info } })
     }
 

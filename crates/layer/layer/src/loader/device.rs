@@ -247,7 +247,7 @@ unsafe fn new_device_data(
 /// The device must be alive, and `get_device` must be the `vkGetDeviceProcAddr` of what comes next in its chain.
 unsafe fn hidden_above(instance: &InstanceData, device: Device, get_device: GetProcAddr) -> Option<u32> {
     let asked = instance.application_version?;
-    // SAFETY: the contract of this function.
+    // SAFETY: by the contract of this function the device is alive, and this is its function.
     let has = |name: &CStr| unsafe { next_proc_addr(get_device, device.0, name) }.0 != 0;
     raised_version::hides_newer_commands(has).then_some(asked)
 }

@@ -216,7 +216,7 @@ unsafe fn call_next(
     let mut asked = None;
     let raised = || {
         let is_wanted = listeners.has_any(Listeners::GPU);
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function these are the parameters of a valid `vkCreateInstance`.
         match is_wanted.then(|| unsafe { create_raised(next_link, params) }).flatten() {
             Some((result, version)) => {
                 asked = Some(version);

@@ -196,8 +196,8 @@ fn pipelines_that_cannot_be_checked_are_counted() {
 
 /// A layout of one set with these bindings: number and count of storage buffers.
 fn layout(world: &World, bindings: &[(u32, u32)]) -> vk::PipelineLayout {
-    let binding = |it: &(u32, u32)| {
-        let binding = vk::DescriptorSetLayoutBinding::default().binding(it.0).descriptor_count(it.1);
+    let binding = |(number, count): &(u32, u32)| {
+        let binding = vk::DescriptorSetLayoutBinding::default().binding(*number).descriptor_count(*count);
         binding.descriptor_type(vk::DescriptorType::STORAGE_BUFFER).stage_flags(vk::ShaderStageFlags::COMPUTE)
     };
     let bindings: Vec<_> = bindings.iter().map(binding).collect();

@@ -28,11 +28,11 @@ fn faults(
     let report = stage.report().0;
     let findings = report["findings"].as_array().expect("findings");
     let is_of_shader = |it: &&Value| it["notes"].to_string().contains("invocation");
-    let text = |it: &Value| {
-        let count = it["notes"][0].as_str().unwrap_or_default();
-        let accesses = it["accesses"].as_array().map_or(&[][..], Vec::as_slice);
+    let text = |finding: &Value| {
+        let count = finding["notes"][0].as_str().unwrap_or_default();
+        let accesses = finding["accesses"].as_array().map_or(&[][..], Vec::as_slice);
         let place = accesses.iter().find(|it| it["role"] == "shader").map(|it| &it["place"]);
-        format!("{} {place:?} {} {count}", it["code"], it["occurrences"])
+        format!("{} {place:?} {} {count}", finding["code"], finding["occurrences"])
     };
     let mut faults: Vec<String> = findings.iter().filter(is_of_shader).map(text).collect();
     faults.sort();

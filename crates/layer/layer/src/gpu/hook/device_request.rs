@@ -181,7 +181,7 @@ impl DeviceRequest {
         first: Ptr<Ptr<u8>>,
         count: u32,
     ) -> Vec<Ptr<u8>> {
-        // SAFETY: the contract of this function.
+        // SAFETY: by the contract of this function `first` leads to so many names, which stay.
         let mut names = unsafe { crate::gpu::slice(first, count) }.to_vec();
         if request.is_some_and(|it| it.adds_extension) {
             names.push(Ptr::new(ADDRESS_EXTENSION.as_ptr().expose_provenance() as u64));

@@ -47,8 +47,9 @@ impl ShaderPattern {
 impl ShaderSelection {
     /// An invalid regular expression is reported with the name of its setting.
     pub(crate) fn from_settings(settings: &Settings, complain: &mut impl FnMut(&str, String)) -> ShaderSelection {
-        let mut compile = |it: &String| {
-            let regex = Regex::new(it).map_err(|why| complain("gpu_shaders", format!("`{it}`: {why}"))).ok()?;
+        let mut compile = |pattern: &String| {
+            let regex =
+                Regex::new(pattern).map_err(|why| complain("gpu_shaders", format!("`{pattern}`: {why}"))).ok()?;
             Some(ShaderPattern { regex, has_matched: AtomicBool::new(false) })
         };
         ShaderSelection {

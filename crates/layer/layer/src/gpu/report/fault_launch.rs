@@ -68,9 +68,9 @@ impl FaultLaunch {
 /// What a command is, among others of its kind in a command buffer.
 pub(crate) fn launch_word(command: &str) -> &'static str {
     match command {
-        it if it.starts_with("vkCmdDispatch") => "dispatch",
-        it if it.starts_with("vkCmdTraceRays") => "trace",
-        it if it.starts_with("vkCmdExecuteGenerated") => "generated command",
+        name if name.starts_with("vkCmdDispatch") => "dispatch",
+        name if name.starts_with("vkCmdTraceRays") => "trace",
+        name if name.starts_with("vkCmdExecuteGenerated") => "generated command",
         _ => "draw",
     }
 }

@@ -22,7 +22,12 @@ const BROKEN_BY_DESIGN: &[(&str, &str)] = &[
     ("VUID-vkCmdClearDepthStencilImage-imageLayout-00011", NO_LAYOUTS),
     ("UNASSIGNED-vkCmdExecuteCommands-commandBuffer-00001", NO_LAYOUTS),
     ("VUID-vkCmdClearColorImage-imageLayout-00004", NO_LAYOUTS),
+    ("VUID-vkCmdResetEvent-event-03834", EVENT_RACE),
+    ("VUID-vkCmdResetEvent-event-03835", EVENT_RACE),
+    ("VUID-vkCmdResetEvent2-event-03831", EVENT_RACE),
+    ("VUID-vkCmdResetEvent2-event-03832", EVENT_RACE),
 ];
+const EVENT_RACE: &str = "programs whose commands race for an event are performed, and not compared";
 const ONE_IMAGE: &str = "a program has one image of a few texels to present, of any format";
 const NO_LAYOUTS: &str = "programs have no layouts outside of render passes";
 

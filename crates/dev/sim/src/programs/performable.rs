@@ -175,10 +175,6 @@ fn fit_action(accesses: &mut Vec<Access>, resources: &[Resource], flags: u32) {
     let (is_draw, has_indices) =
         (accesses.iter().any(is_drawn), accesses.iter().any(|it| it.stage == S::INDEX_INPUT.0));
     accesses.retain(|it| is_possible(it, resources, flags) && !(has_indices && it.stage == S::DRAW_INDIRECT.0));
-    // Parameters without a shader make a draw, which only queues with graphics have.
-    let has_dispatch = accesses.iter().any(|it| it.stage == S::COMPUTE_SHADER.0);
-    let has_draw = flags & QueueFlags::GRAPHICS.0 != 0;
-    accesses.retain(|it| has_dispatch || has_draw || it.stage != S::DRAW_INDIRECT.0);
     for access in accesses.iter_mut() {
         fit_access(access, resources, is_draw);
     }
@@ -193,6 +189,10 @@ fn fit_action(accesses: &mut Vec<Access>, resources: &[Resource], flags: u32) {
         }
         kept.push(access);
     }
+    // Parameters without a shader make a draw, which only queues with graphics have.
+    let has_dispatch = kept.iter().any(|it| it.stage == S::COMPUTE_SHADER.0);
+    let has_draw = flags & QueueFlags::GRAPHICS.0 != 0;
+    kept.retain(|it| has_dispatch || has_draw || it.stage != S::DRAW_INDIRECT.0);
     *accesses = kept;
 }
 
@@ -396,6 +396,10 @@ fn allow_barriers_in_passes(program: &mut Program) {
                 (Command::NextSubpass, Some(Some((_, subpass)))) => *subpass += 1,
                 (Command::EndRenderPass | Command::EndRendering, _) => open = None,
                 (Command::Barrier(_), Some(None)) => return false,
+                // A barrier without dependencies needs one of the subpass, too, and does nothing.
+                (Command::Barrier(Barrier::Sync2 { dependencies }), Some(Some(_))) if dependencies.is_empty() => {
+                    return false;
+                }
                 (Command::Barrier(Barrier::Sync2 { dependencies }), Some(Some((pass, subpass)))) => {
                     allow_dependencies(&mut render_passes[*pass as usize], *subpass, dependencies);
                 }

@@ -11,8 +11,8 @@
 //! takes away features, extensions and limits that the file does not list; `LAVASCOPE_NULL_LOSE=N` never ends the N-th
 //! submission of a process, and says so as drivers do: from then on its devices are lost; `LAVASCOPE_NULL_FUTURE=NAME`
 //! has a command of devices that no registry has; `LAVASCOPE_NULL_LOG=FILE` writes the name of each command that is
-//! called into a file, one a line; `LAVASCOPE_NULL_COMPILE=fail` or `=crash` does so at shaders with device addresses; `LAVASCOPE_NULL_SALT=N` gives other addresses, handles of shader groups and
-//! descriptors, as another device would.
+//! called into a file, one a line; `LAVASCOPE_NULL_COMPILE=fail` or `=crash` does so at shaders with device addresses;
+//! `LAVASCOPE_NULL_SALT=N` gives other addresses, handles of shader groups and descriptors, as another device would.
 //!
 //! Absent on purpose: shaders, rasterization, threads of our own, and other systems than Linux.
 

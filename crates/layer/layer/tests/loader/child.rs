@@ -120,6 +120,8 @@ impl ChildOutcome {
     pub(crate) fn report(&self) -> Vec<(String, Value)> {
         let files = fs::read_dir(self.folder.join("report")).expect("the folder is ours");
         let mut files: Vec<PathBuf> = files.map(|it| it.expect("the folder is ours").path()).collect();
+        // Beside the reports are marks of shaders that are compiled.
+        files.retain(|it| it.extension().is_none_or(|it| it != "compiling"));
         files.sort();
         let texts = files.iter().map(|it| fs::read_to_string(it).expect("a report is text"));
         let whole = |text: String| text[..text.rfind('\n').map_or(0, |it| it + 1)].to_owned();

@@ -65,10 +65,19 @@ fn create(c: ApplicationMemory<'_>, device: Device, stages: &[PipelineShaderStag
     }
 }
 
+/// Feedback about the creation of a pipeline: there is nothing to say.
+fn write_feedback(c: ApplicationMemory<'_>, chain: Ptr<Opaque>) {
+    let Some(feedback) = c.find::<PipelineCreationFeedbackCreateInfo>(chain) else { return };
+    c.write(feedback.p_pipeline_creation_feedback, PipelineCreationFeedback::zeroed());
+    let count = feedback.pipeline_stage_creation_feedback_count;
+    c.slice_mut(feedback.p_pipeline_stage_creation_feedbacks, count).fill(PipelineCreationFeedback::zeroed());
+}
+
 pub(crate) fn create_compute_pipelines(c: ApplicationMemory<'_>, call: &CreateComputePipelinesParams) -> Result {
     let mut result = Result::SUCCESS;
     let infos = c.slice(call.p_create_infos, call.create_info_count);
     for (out, info) in c.slice_mut(call.p_pipelines, call.create_info_count).iter_mut().zip(infos) {
+        write_feedback(c, info.p_next);
         let (own, pipeline) = create(c, call.device, std::slice::from_ref(&info.stage));
         (*out, result) = (pipeline, if own == Result::SUCCESS { result } else { own });
     }
@@ -79,6 +88,7 @@ pub(crate) fn create_graphics_pipelines(c: ApplicationMemory<'_>, call: &CreateG
     let mut result = Result::SUCCESS;
     let infos = c.slice(call.p_create_infos, call.create_info_count);
     for (out, info) in c.slice_mut(call.p_pipelines, call.create_info_count).iter_mut().zip(infos) {
+        write_feedback(c, info.p_next);
         let (own, pipeline) = create(c, call.device, c.slice(info.p_stages, info.stage_count));
         (*out, result) = (pipeline, if own == Result::SUCCESS { result } else { own });
     }

@@ -73,7 +73,7 @@ mod tests {
         let line = shader.to_line();
         assert_eq!(line, "00000000000000000000000000000007 10de-01ab 89000001 0.1.0 sky box .frag\n");
         assert_eq!(CrashedShader::from_line(&line), Some(CrashedShader { name: "sky box .frag".into(), ..shader }));
-        for damaged in ["", "7 a b c d", "x0000000000000000000000000000007 a b c d", &line[..60]] {
+        for damaged in ["", "7 a b c d", "x0000000000000000000000000000007 a b c d", &line[..55]] {
             assert_eq!(CrashedShader::from_line(damaged), None, "{damaged}");
         }
     }

@@ -277,11 +277,12 @@ pub(crate) fn count_launches(seen: u64, unchecked: &[(Arc<str>, u64)]) {
     if !all.is_gpu_wanted() {
         return;
     }
-    let checked = if all.checks_shaders() { seen.saturating_sub(unchecked.iter().map(|it| it.1).sum()) } else { 0 };
-    all.commands.seen += checked;
-    all.commands.checked += checked;
-    if !all.checks_shaders() {
-        return all.commands.add_unchecked(&UncheckedCount { reason: NO_SHADER_CHECKS.to_owned(), count: seen });
+    let others = seen.saturating_sub(unchecked.iter().map(|it| it.1).sum());
+    if all.checks_shaders() {
+        all.commands.seen += others;
+        all.commands.checked += others;
+    } else if others > 0 {
+        all.commands.add_unchecked(&UncheckedCount { reason: NO_SHADER_CHECKS.to_owned(), count: others });
     }
     for (reason, count) in unchecked {
         all.commands.add_unchecked(&UncheckedCount { reason: reason.as_ref().to_owned(), count: *count });

@@ -198,7 +198,8 @@ fn run_watched<T: Send>(
     })
 }
 
-/// Starts one thread for each stream of the trace. In a serial phase, one of them plays all.
+/// Starts one thread for each stream of the trace. In a serial phase, one of them plays all. Each thread calls
+/// `StreamThreads::play`, which calls `StreamPlayer::play` of its stream until that ends.
 fn play_threaded(replay: &Replay, trace: &Trace<'_>, tail: Option<&Tail>, streams: &[u32]) -> Result<(), ReplayError> {
     let thread_results: Vec<Result<(), ReplayError>> = std::thread::scope(|scope| {
         let readers = schedule::read_ahead::stream_readers(scope, trace, tail, streams);

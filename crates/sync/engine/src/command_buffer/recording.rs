@@ -114,7 +114,8 @@ impl Engine {
         let queue = commands.queue?;
         // Marks tell a later execution what need not be checked again. They are void if a resource has moved since.
         let has_marks = commands.has_valid_marks(&self.device.addresses);
-        // A hazard needs two accesses to the same memory. Until there are two, only the blocks of memory are kept.
+        // A hazard needs two accesses to the same memory, one of them a write. Until there are two, commands that access
+        // only buffers, and barriers between them, wait here: only the blocks of memory that they use are kept.
         if let Some(used_blocks) = &mut commands.used_blocks {
             if has_marks && used_blocks.insert_last_if_unused(&commands.list) {
                 return None;

@@ -433,7 +433,8 @@ impl ThreadLocalState {
     }
 }
 
-/// The stream of a thread as the place in which `fast_pack` stores a record.
+/// The stream of a thread as the place in which `fast_pack` stores a record. `StreamThread` passes `claim`, `commit` and
+/// `append` on to the `Producer` of its stream.
 pub(crate) struct StreamSpace<'a>(&'a mut StreamThread);
 
 // SAFETY: `StreamThread::claim` reserves this many words after those that are committed, and the thread is borrowed.
